@@ -1,0 +1,69 @@
+/* The runs of a sweep sorted into arms: runs that differ in seed and learning rate alone. */
+#ifndef PL_ANALYSIS_ARMS_H
+#define PL_ANALYSIS_ARMS_H
+
+#include "results/catalog.h"
+
+typedef struct pl_arm_run {
+  const pl_catalog_run *run; /* borrowed from the catalog */
+  int64_t seed;
+  double loss; /* final validation loss; +infinity when it diverged or failed; NaN without an outcome yet */
+} pl_arm_run;
+
+/* An arm at one learning rate; seeds ascending, each once. */
+typedef struct pl_arm_cell {
+  double lr;
+  const pl_arm_run *runs;
+  size_t count;
+} pl_arm_cell;
+
+typedef struct pl_arm {
+  uint64_t id, baseline_id, uncorrected_id; /* identities without seed and learning rate */
+  size_t first;                             /* place in the catalog of its first run */
+  const pl_run_config *config;              /* of that run; borrowed from the catalog */
+  const pl_arm_cell *cells;                 /* learning rates ascending */
+  size_t cell_count;
+  const struct pl_arm *baseline;    /* the sync arm it is measured against, itself for that; NULL when there is none */
+  const struct pl_arm *uncorrected; /* the delayed arm without its correction; NULL when there is none */
+  bool sync;                        /* no delay and no correction */
+  char *group;                      /* what varies besides optimizer, delay and correction: "train.steps=600", or "" */
+  char *optimizer, *delay, *correction; /* "adamw(beta1=0.9)", "1 from 100", "ef(lambda=0.5)" */
+  char *name;                           /* all of it for messages: "adamw delay 1 ef (train.steps=600)" */
+  /* Equal texts have equal ranks from 0. Groups and optimizers rank by first appearance, delays by size, corrections
+   * by first appearance after "none". */
+  size_t group_rank, optimizer_rank, delay_rank, correction_rank;
+} pl_arm;
+
+typedef struct pl_arms {
+  pl_arm *arms; /* by group, optimizer, delay, correction */
+  size_t count;
+  pl_arm_cell *cells;
+  pl_arm_run *runs;
+  size_t max_runs;              /* of any cell */
+  size_t selected, with_result; /* runs of the catalog that belong, and how many of them have an outcome */
+} pl_arms;
+
+/* Sorts the catalog's runs; `all` takes also those that left the sweep file. The catalog must outlive the arms. */
+PL_MUST_CHECK pl_status pl_arms_build(const pl_catalog *c, bool all, pl_arms *out, pl_err *e);
+void pl_arms_free(pl_arms *a);
+
+/* Fills in the texts of every arm: type names, and those parameters that differ between arms. Part of pl_arms_build. */
+PL_MUST_CHECK pl_status pl_arms_name(pl_arms *a, pl_err *e);
+
+bool pl_arm_finished(const pl_arm_run *r);
+
+/* The cell at a learning rate (to a relative 1e-9), or NULL. */
+const pl_arm_cell *pl_arm_cell_at(const pl_arm *a, double lr);
+
+/* The seeds with an outcome at every learning rate that has outcomes at all: seeds[max_runs], ascending. */
+size_t pl_arm_common_seeds(const pl_arm *a, int64_t *seeds);
+
+/* Mean loss of a cell over those of its seeds that finished, of the given ones or of all when count is 0; NaN when
+ * there are none. *bad counts those that diverged or failed. */
+double pl_arm_cell_mean(const pl_arm_cell *c, const int64_t *seeds, size_t count, size_t *bad);
+
+/* The learning rate with the fewest diverged or failed runs, then the lowest mean loss, over the common seeds (over
+ * each rate's own when none is common). NULL when no run has an outcome. seeds[max_runs] is scratch. */
+const pl_arm_cell *pl_arm_best(const pl_arm *a, int64_t *seeds);
+
+#endif

@@ -1,0 +1,22 @@
+/* The mean loss curve of an arm over its seeds. */
+#ifndef PL_ANALYSIS_MEAN_CURVE_H
+#define PL_ANALYSIS_MEAN_CURVE_H
+
+#include "analysis/arms.h"
+#include "core/train/log_sink.h"
+
+/* Points at the steps that all finished seeds have; no interpolation. */
+typedef struct pl_mean_curve {
+  int64_t *steps;
+  double *values; /* nats per token */
+  size_t count;
+  size_t seeds;
+} pl_mean_curve;
+
+/* Reads one series (train or validation loss) of every finished run of the cell from the journals below `dir`. No
+ * finished run gives an empty curve. Released by pl_mean_curve_free. */
+PL_MUST_CHECK pl_status pl_mean_curve_read(const char *dir, const pl_arm_cell *cell, pl_series series,
+                                           pl_mean_curve *out, pl_err *e);
+void pl_mean_curve_free(pl_mean_curve *c);
+
+#endif

@@ -1,0 +1,167 @@
+/* Gap against delay: bars for each optimizer and correction, with intervals. */
+#include <math.h>
+#include <string.h>
+
+#include "analysis/plots.h"
+#include "core/base/memory.h"
+
+typedef struct bar_plot {
+  const pl_arm *arms;      /* of the group */
+  const pl_gap_row **rows; /* of each arm, NULL where it has no gap */
+  size_t count;
+  const pl_arm **series; /* an arm of each optimizer and correction */
+  size_t series_count;
+  size_t *delays; /* delay ranks that occur, ascending */
+  size_t delay_count;
+} bar_plot;
+
+static bool row_of(const pl_gap_row *r, const pl_arm *a) {
+  return strcmp(r->group, a->group) == 0 && strcmp(r->optimizer, a->optimizer) == 0 &&
+         strcmp(r->delay, a->delay) == 0 && strcmp(r->correction, a->correction) == 0;
+}
+
+/* The arm's gap in the fixed reading where there is one, else at its own best. */
+static const pl_gap_row *gap_row(const pl_gap_table *t, const pl_arm *a) {
+  const pl_gap_row *found = NULL;
+  for (size_t i = 0; i < t->count; i++) {
+    const pl_gap_row *r = &t->rows[i];
+    if (r->sync || r->reading == PL_READING_TRANSFERRED || !row_of(r, a)) continue;
+    if (!found || r->reading == PL_READING_FIXED) found = r;
+  }
+  return found && found->gap.n > 0 ? found : NULL;
+}
+
+static bool same_series(const pl_arm *a, const pl_arm *b) {
+  return a->optimizer_rank == b->optimizer_rank && a->correction_rank == b->correction_rank;
+}
+
+static void note_series(bar_plot *b, const pl_arm *a) {
+  for (size_t i = 0; i < b->series_count; i++)
+    if (same_series(b->series[i], a)) return;
+  b->series[b->series_count++] = a;
+}
+
+static void note_delay(bar_plot *b, size_t rank) {
+  size_t at = 0;
+  while (at < b->delay_count && b->delays[at] < rank) at++;
+  if (at < b->delay_count && b->delays[at] == rank) return;
+  memmove(&b->delays[at + 1], &b->delays[at], (b->delay_count - at) * sizeof b->delays[0]);
+  b->delays[at] = rank;
+  b->delay_count++;
+}
+
+static size_t delay_place(const bar_plot *b, size_t rank) {
+  size_t at = 0;
+  while (b->delays[at] != rank) at++;
+  return at;
+}
+
+/* A block of "x gap width label-height" for one series, or one of its intervals, "x low high". */
+static bool add_bars(const bar_plot *b, size_t series, bool intervals, pl_plot *p) {
+  const double used = 0.84; /* of the room for one delay */
+  double width = used / (double)b->series_count;
+  bool any = false;
+  for (size_t i = 0; i < b->count; i++) {
+    const pl_gap_row *r = b->rows[i];
+    if (!r || !same_series(&b->arms[i], b->series[series]) || (intervals && isnan(r->gap.low))) continue;
+    double x = (double)delay_place(b, b->arms[i].delay_rank) + width * ((double)series + 0.5) - 0.5 * used;
+    double bar[] = {x, r->gap.mean, 0.92 * width, fmax(fmax(r->gap.mean, r->gap.high), 0)};
+    double interval[] = {x, r->gap.low, r->gap.high};
+    pl_plot_numbers(p, intervals ? interval : bar, intervals ? 3 : 4);
+    any = true;
+  }
+  return any;
+}
+
+/* Colour by optimizer, paler with each further correction. */
+static void append_series(const bar_plot *b, size_t series, pl_plot *p) {
+  static const double density[] = {1, 0.5, 0.25, 0.1};
+  const pl_arm *a = b->series[series];
+  const char *color = pl_plot_color(a->optimizer_rank + 1);
+  pl_str label = {0}, *s = &p->script;
+  add_bars(b, series, false, p);
+  size_t block = pl_plot_end_block(p);
+  pl_str_printf(s, "%s'%s.dat' index %zu using 1:2:3 with boxes lc rgb '%s' fs solid %g border lc rgb '%s' title ",
+                series > 0 ? ", \\\n  " : "plot ", p->name, block, color,
+                density[a->correction_rank % (sizeof density / sizeof density[0])], color);
+  pl_str_append(&label, a->optimizer);
+  if (a->config->correction_count > 0) pl_str_printf(&label, ", %s", a->correction);
+  pl_plot_quote(s, pl_str_text(&label));
+  pl_str_free(&label);
+  pl_str_printf(s, ", \\\n  '' index %zu using 1:4:(sprintf('%%.3f',$2)) with labels font ',9' offset 0,0.7 notitle",
+                block);
+  if (add_bars(b, series, true, p))
+    pl_str_printf(s,
+                  ", \\\n  '' index %zu using 1:2:(0):($3-$2) with vectors heads nofilled size graph 0.01,90 lc rgb "
+                  "'#333333' lw 1.5 notitle",
+                  pl_plot_end_block(p));
+}
+
+/* Which learning rates the bars are from. */
+static void append_reading(const bar_plot *b, const char *at, pl_str *out) {
+  size_t fixed = 0, rows = 0;
+  for (size_t i = 0; i < b->count; i++) {
+    if (b->rows[i]) rows++;
+    if (b->rows[i] && b->rows[i]->reading == PL_READING_FIXED) fixed++;
+  }
+  if (fixed == 0)
+    pl_str_append(out, "each arm at its own best learning rate");
+  else
+    pl_str_printf(out, "at %s%s", at, fixed < rows ? ", arms without it at their own best" : "");
+}
+
+static void append_axes(const bar_plot *b, const char *reading, pl_plot *p) {
+  enum { LETTER_WIDTH = 10 };
+  pl_str title = {0}, *s = &p->script;
+  pl_str_printf(&title, "Gap to sync, %s", reading);
+  pl_str_append(s, "set title ");
+  pl_plot_heading(s, pl_str_text(&title), b->arms[0].group, (size_t)p->width / LETTER_WIDTH);
+  pl_str_append(s, "\nset xlabel \"delay (updates)\\n \" offset 0,0.6\nset ylabel 'gap in final loss (nats/token)'\n"
+                   "set grid y lc rgb '#DDDDDD' lt 1 lw 0.5\nset border 3 lc rgb '#444444'\nset tics nomirror\n"
+                   "set xzeroaxis lt 1 lc rgb '#444444'\nset key bmargin center Left reverse horizontal width 2\n"
+                   "set yrange [*<0:0<*]\nset offsets 0,0,graph 0.08,0\n");
+  pl_str_printf(s, "set xrange [-0.5:%g]\nset xtics (", (double)b->delay_count - 0.5);
+  for (size_t d = 0; d < b->delay_count; d++) {
+    size_t i = 0;
+    while (b->arms[i].delay_rank != b->delays[d]) i++;
+    pl_str_append(s, d > 0 ? ", " : "");
+    pl_plot_quote(s, b->arms[i].delay);
+    pl_str_printf(s, " %zu", d);
+  }
+  pl_str_append(s, ") scale 0\n");
+  pl_str_free(&title);
+}
+
+static void draw_bars(const bar_plot *b, const char *at, pl_plot *p) {
+  enum { LEAST_WIDTH = 640, BAR_WIDTH = 60, MARGIN = 120, LEGEND_LINE = 20, LEGENDS_PER_LINE = 4 };
+  pl_str reading = {0};
+  int bars = (int)(b->delay_count * b->series_count);
+  p->width = MARGIN + bars * BAR_WIDTH > LEAST_WIDTH ? MARGIN + bars * BAR_WIDTH : LEAST_WIDTH;
+  p->height = 420 + (int)(b->series_count / LEGENDS_PER_LINE) * LEGEND_LINE;
+  append_reading(b, at, &reading);
+  append_axes(b, pl_str_text(&reading), p);
+  for (size_t i = 0; i < b->series_count; i++) append_series(b, i, p);
+  pl_str_append(&p->script, "\n");
+  pl_str_printf(&p->caption, "Gap against delay, %s; 95%% intervals where n >= 3", pl_str_text(&reading));
+  pl_str_free(&reading);
+}
+
+pl_status pl_plot_gap_vs_delay(const pl_plot_input *in, pl_arm_range group, pl_plot *p, pl_err *e) {
+  pl_status st = PL_OK;
+  bar_plot b = {.arms = &in->arms->arms[group.first], .count = group.last - group.first};
+  PL_TRY(pl_alloc(b.count, sizeof b.rows[0], "gaps", &b.rows, e));
+  PL_TRY(pl_alloc(b.count, sizeof b.series[0], "bars", &b.series, e));
+  PL_TRY(pl_alloc(b.count, sizeof b.delays[0], "delays", &b.delays, e));
+  for (size_t i = 0; i < b.count; i++) {
+    b.rows[i] = gap_row(in->table, &b.arms[i]);
+    if (!b.rows[i]) continue;
+    note_series(&b, &b.arms[i]);
+    note_delay(&b, b.arms[i].delay_rank);
+  }
+  if (b.delay_count > 0) draw_bars(&b, in->table->at, p);
+out:
+  pl_free(b.rows);
+  pl_free(b.series);
+  pl_free(b.delays);
+  return st;
+}

@@ -1,0 +1,138 @@
+/* Final loss against learning rate, one panel per optimizer. */
+#include <math.h>
+
+#include "analysis/plots.h"
+#include "core/base/memory.h"
+
+enum { MOST_TICS = 6 };
+
+/* Lowest and highest values met in a panel. */
+typedef struct lr_bounds {
+  double lr_low, lr_high, low, high;
+} lr_bounds;
+
+static lr_bounds bounds_of(const pl_arms *a, pl_arm_range range) {
+  lr_bounds b = {INFINITY, -INFINITY, INFINITY, -INFINITY};
+  for (size_t i = range.first; i < range.last; i++)
+    for (size_t j = 0; j < a->arms[i].cell_count; j++) {
+      const pl_arm_cell *c = &a->arms[i].cells[j];
+      for (size_t k = 0; k < c->count; k++) {
+        if (isnan(c->runs[k].loss)) continue;
+        b.lr_low = fmin(b.lr_low, c->lr);
+        b.lr_high = fmax(b.lr_high, c->lr);
+        if (!pl_arm_finished(&c->runs[k])) continue;
+        b.low = fmin(b.low, c->runs[k].loss);
+        b.high = fmax(b.high, c->runs[k].loss);
+      }
+    }
+  return b;
+}
+
+/* A block with the mean over the common seeds at each learning rate. */
+static bool add_means(const pl_arm *a, int64_t *seeds, pl_plot *p) {
+  size_t common = pl_arm_common_seeds(a, seeds), bad = 0;
+  bool any = false;
+  for (size_t i = 0; i < a->cell_count; i++) {
+    double point[] = {a->cells[i].lr, pl_arm_cell_mean(&a->cells[i], seeds, common, &bad)};
+    if (isnan(point[1])) continue;
+    pl_plot_numbers(p, point, 2);
+    any = true;
+  }
+  return any;
+}
+
+/* A block with one point per run: those that finished, or the others at the height `top`. */
+static bool add_runs(const pl_arm *a, bool finished, double top, pl_plot *p) {
+  bool any = false;
+  for (size_t i = 0; i < a->cell_count; i++)
+    for (size_t k = 0; k < a->cells[i].count; k++) {
+      const pl_arm_run *r = &a->cells[i].runs[k];
+      if (isnan(r->loss) || pl_arm_finished(r) != finished) continue;
+      double point[] = {a->cells[i].lr, finished ? r->loss : top};
+      pl_plot_numbers(p, point, 2);
+      any = true;
+    }
+  return any;
+}
+
+static void add_command(const pl_arm *a, const char *with, bool titled, pl_plot *p, pl_str *lines) {
+  pl_str label = {0};
+  pl_str_printf(lines, "%s'%s.dat' index %zu using 1:2 with %s", lines->length ? ", \\\n  " : "", p->name,
+                pl_plot_end_block(p), with);
+  pl_plot_arm_style(a, lines);
+  if (titled) pl_plot_arm_label(a, &label);
+  pl_str_append(lines, titled ? " title " : " notitle");
+  if (titled) pl_plot_quote(lines, pl_str_text(&label));
+  pl_str_free(&label);
+}
+
+/* Tics at the learning rates themselves where they are few. */
+static void append_tics(const pl_arms *a, pl_arm_range range, pl_str *body) {
+  double tics[MOST_TICS];
+  size_t count = 0;
+  for (size_t i = range.first; i < range.last; i++)
+    for (size_t j = 0; j < a->arms[i].cell_count; j++) {
+      size_t k = 0;
+      while (k < count && tics[k] != a->arms[i].cells[j].lr) k++;
+      if (k < count) continue;
+      if (count == MOST_TICS) {
+        pl_str_append(body, "set xtics autofreq\n");
+        return;
+      }
+      tics[count++] = a->arms[i].cells[j].lr;
+    }
+  pl_str_append(body, "set xtics (");
+  for (size_t k = 0; k < count; k++) pl_str_printf(body, "%s'%.4g' %.17g", k > 0 ? ", " : "", tics[k], tics[k]);
+  pl_str_append(body, ")\n");
+}
+
+static void append_panel(const pl_arms *a, pl_arm_range range, const lr_bounds *b, double top, const pl_str *lines,
+                         pl_str *body) {
+  pl_str_append(body, "set title ");
+  pl_plot_quote(body, a->arms[range.first].optimizer);
+  pl_str_append(
+      body, "\nset xlabel \"peak learning rate\\n \" offset 0,0.6\nset ylabel 'final validation loss (nats/token)'\n"
+            "set logscale x 2\nset format x '%g'\n");
+  append_tics(a, range, body);
+  pl_str_printf(body, "set xrange [%.9g:%.9g]\nset yrange [%.9g:%.9g]\nplot %s\n", b->lr_low / 1.3, b->lr_high * 1.3,
+                b->low - 0.08 * (top - b->low), top + 0.08 * (top - b->low), pl_str_text(lines));
+}
+
+static bool add_panel(const pl_plot_input *in, pl_arm_range range, int64_t *seeds, pl_plot *p, pl_str *body) {
+  lr_bounds b = bounds_of(in->arms, range);
+  double top = b.high > b.low ? b.high + 0.1 * (b.high - b.low) : b.high + 0.1;
+  pl_str lines = {0};
+  if (!(b.low <= b.high) || !(b.lr_low < b.lr_high)) return false; /* one rate is no curve */
+  for (size_t i = range.first; i < range.last; i++) {
+    const pl_arm *a = &in->arms->arms[i];
+    if (add_means(a, seeds, p)) add_command(a, "linespoints lw 2 pt 7 ps 0.7", true, p, &lines);
+    if (add_runs(a, true, top, p)) add_command(a, "points pt 6 ps 0.5", false, p, &lines);
+    if (add_runs(a, false, top, p)) add_command(a, "points pt 2 ps 1.2 lw 2", false, p, &lines);
+  }
+  append_panel(in->arms, range, &b, top, &lines, body);
+  if (lines.failed) body->failed = true;
+  pl_str_free(&lines);
+  return true;
+}
+
+pl_status pl_plot_loss_vs_lr(const pl_plot_input *in, pl_arm_range group, pl_plot *p, pl_err *e) {
+  size_t panels = 0, most_arms = 0;
+  int64_t *seeds = NULL;
+  pl_str body = {0};
+  pl_status st = pl_alloc(in->arms->max_runs, sizeof seeds[0], "seeds", &seeds, e);
+  if (st != PL_OK) return st;
+  for (size_t i = group.first; i < group.last; i = pl_arms_of_optimizer(in->arms, i).last) {
+    pl_arm_range range = pl_arms_of_optimizer(in->arms, i);
+    if (!add_panel(in, range, seeds, p, &body)) continue;
+    panels++;
+    if (range.last - range.first > most_arms) most_arms = range.last - range.first;
+  }
+  if (panels > 0)
+    pl_plot_panels(p, "Final loss against learning rate", in->arms->arms[group.first].group, panels, most_arms, &body);
+  pl_str_append(&p->caption, "Final validation loss against learning rate: lines join the means over the seeds run at "
+                             "every learning rate of an arm, circles are single runs, crosses at the top diverged or "
+                             "failed");
+  pl_free(seeds);
+  pl_str_free(&body);
+  return PL_OK;
+}

@@ -1,0 +1,77 @@
+/* What the figures share. */
+#include <string.h>
+
+#include "analysis/plots.h"
+
+pl_arm_range pl_arms_of_group(const pl_arms *a, size_t first) {
+  size_t last = first;
+  while (last < a->count && a->arms[last].group_rank == a->arms[first].group_rank) last++;
+  return (pl_arm_range){first, last};
+}
+
+pl_arm_range pl_arms_of_optimizer(const pl_arms *a, size_t first) {
+  pl_arm_range group = pl_arms_of_group(a, first);
+  size_t last = first;
+  while (last < group.last && a->arms[last].optimizer_rank == a->arms[first].optimizer_rank) last++;
+  return (pl_arm_range){first, last};
+}
+
+const char *pl_plot_color(size_t rank) {
+  static const char *const colors[] = {"#000000", "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"};
+  return colors[rank % (sizeof colors / sizeof colors[0])];
+}
+
+void pl_plot_arm_style(const pl_arm *a, pl_str *script) {
+  static const char *const dashes[] = {"1", "(9,4)", "(2,3)", "(9,3,2,3)"};
+  pl_str_printf(script, " lc rgb '%s' dt %s", pl_plot_color(a->delay_rank),
+                dashes[a->correction_rank % (sizeof dashes / sizeof dashes[0])]);
+}
+
+void pl_plot_arm_label(const pl_arm *a, pl_str *label) {
+  if (a->sync) {
+    pl_str_append(label, "sync");
+    return;
+  }
+  pl_str_printf(label, "delay %s", a->delay);
+  if (a->config->correction_count > 0) pl_str_printf(label, ", %s", a->correction);
+}
+
+/* How much of the text fits on a line: up to the last blank within `width`, or the whole word when there is none. */
+static size_t line_length(const char *text, size_t width) {
+  size_t length = strlen(text), end = width;
+  if (length <= width) return length;
+  while (end > 0 && text[end] != ' ') end--;
+  return end > 0 ? end : strcspn(text, " ");
+}
+
+size_t pl_plot_heading(pl_str *script, const char *title, const char *detail, size_t width) {
+  size_t lines = 1;
+  pl_plot_quote(script, title);
+  while (*detail) {
+    pl_str line = {0};
+    size_t length = line_length(detail, width);
+    pl_str_append_bytes(&line, detail, length);
+    pl_str_append(script, ".\"\\n\".");
+    pl_plot_quote(script, pl_str_text(&line));
+    if (line.failed) script->failed = true;
+    pl_str_free(&line);
+    detail += length;
+    detail += strspn(detail, " ");
+    lines++;
+  }
+  return lines;
+}
+
+void pl_plot_panels(pl_plot *p, const char *title, const char *group, size_t panels, size_t legend_rows,
+                    const pl_str *body) {
+  enum { PANEL_WIDTH = 440, PANEL_HEIGHT = 370, LINE_HEIGHT = 20, MOST_COLUMNS = 3, LETTER_WIDTH = 9 };
+  size_t columns = panels < MOST_COLUMNS ? panels : MOST_COLUMNS, rows = (panels + columns - 1) / columns;
+  pl_str_printf(&p->script, "set multiplot layout %zu,%zu title ", rows, columns);
+  size_t lines = pl_plot_heading(&p->script, title, group, columns * PANEL_WIDTH / LETTER_WIDTH);
+  p->width = (int)(columns * PANEL_WIDTH);
+  p->height = (int)(rows * (PANEL_HEIGHT + legend_rows * LINE_HEIGHT) + (lines + 1) * LINE_HEIGHT);
+  pl_str_append(&p->script, "\nset grid lc rgb '#DDDDDD' lt 1 lw 0.5\nset border 3 lc rgb '#444444'\n"
+                            "set tics nomirror\nset key bmargin center Left reverse vertical maxcols 1 samplen 4\n");
+  pl_str_append(&p->script, pl_str_text(body));
+  pl_str_append(&p->script, "unset multiplot\n");
+}

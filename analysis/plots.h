@@ -1,0 +1,52 @@
+/* The figures of a report: one set for each group of arms. */
+#ifndef PL_ANALYSIS_PLOTS_H
+#define PL_ANALYSIS_PLOTS_H
+
+#include "analysis/arms.h"
+#include "analysis/gap.h"
+#include "analysis/gnuplot.h"
+
+typedef struct pl_plot_input {
+  const pl_catalog *catalog;
+  const pl_arms *arms;
+  const pl_gap_table *table;
+  const pl_gap_options *options;
+} pl_plot_input;
+
+/* The arms [first, last) of one group, or of one optimizer in a group. */
+typedef struct pl_arm_range {
+  size_t first, last;
+} pl_arm_range;
+
+/* One kind of figure: fills in script, data, size and caption for a group; leaves `blocks` 0 when there is nothing to
+ * show. */
+typedef pl_status (*pl_plot_function)(const pl_plot_input *in, pl_arm_range group, pl_plot *p, pl_err *e);
+
+pl_status pl_plot_loss_curves(const pl_plot_input *in, pl_arm_range group, pl_plot *p, pl_err *e);
+pl_status pl_plot_loss_vs_lr(const pl_plot_input *in, pl_arm_range group, pl_plot *p, pl_err *e);
+pl_status pl_plot_gap_vs_delay(const pl_plot_input *in, pl_arm_range group, pl_plot *p, pl_err *e);
+
+/* The arms from `first` on that share its group, or its group and optimizer. */
+pl_arm_range pl_arms_of_group(const pl_arms *a, size_t first);
+pl_arm_range pl_arms_of_optimizer(const pl_arms *a, size_t first);
+
+/* Colour-blind safe colours (Okabe & Ito 2008), black first; they repeat after seven. */
+const char *pl_plot_color(size_t rank);
+
+/* Appends " lc rgb '#...' dt N": colour by delay, dashes by correction, so that a style means the same in all panels.
+ */
+void pl_plot_arm_style(const pl_arm *a, pl_str *script);
+
+/* Appends "sync", "delay 1" or "delay 1, ef". */
+void pl_plot_arm_label(const pl_arm *a, pl_str *label);
+
+/* Appends a gnuplot string of the title and, in lines of about `width` letters below it, the detail; returns the number
+ * of lines. */
+size_t pl_plot_heading(pl_str *script, const char *title, const char *detail, size_t width);
+
+/* Puts panels, each drawn by its own plot command in `body`, side by side under a heading, with room for a legend below
+ * each: sets the figure's size and script. */
+void pl_plot_panels(pl_plot *p, const char *title, const char *group, size_t panels, size_t legend_rows,
+                    const pl_str *body);
+
+#endif

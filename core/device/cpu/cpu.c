@@ -1,0 +1,100 @@
+#include "core/device/cpu/cpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/memory.h"
+
+typedef struct isa {
+  const char *name;
+  const pl_ops *ops;
+  bool (*runs)(void); /* on this machine */
+} isa;
+
+#ifdef PL_HAVE_ISA_AVX512
+static bool runs_avx512(void) {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+#endif
+#ifdef PL_HAVE_ISA_AVX2
+static bool runs_avx2(void) {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+         __builtin_cpu_supports("bmi2");
+}
+#endif
+static bool runs_base(void) { return true; }
+
+/* Best first. */
+static const isa isas[] = {
+#ifdef PL_HAVE_ISA_AVX512
+    {"avx512", &pl_cpu_ops_avx512, runs_avx512},
+#endif
+#ifdef PL_HAVE_ISA_AVX2
+    {"avx2", &pl_cpu_ops_avx2, runs_avx2},
+#endif
+    {"base", &pl_cpu_ops_base, runs_base},
+};
+enum { ISAS = sizeof isas / sizeof *isas };
+
+static pl_status refuse(const char *wanted, pl_err *e) {
+  char names[64] = "";
+  size_t used = 0;
+  for (size_t i = 0; i < ISAS; i++)
+    if (isas[i].runs()) used += (size_t)snprintf(names + used, sizeof names - used, used ? ", %s" : "%s", isas[i].name);
+  return pl_fail(e, PL_BAD, "PIPELAG_ISA is \"%s\"; this build on this machine has %s", wanted, names);
+}
+
+static pl_status choose(const isa **out, pl_err *e) {
+  const char *wanted = getenv("PIPELAG_ISA");
+  if (wanted && !*wanted) wanted = NULL;
+  for (size_t i = 0; i < ISAS; i++) {
+    *out = &isas[i];
+    if (isas[i].runs() && (!wanted || strcmp(wanted, isas[i].name) == 0)) return PL_OK;
+  }
+  return refuse(wanted, e);
+}
+
+pl_status pl_cpu_open(pl_device *d, pl_err *e) {
+  pl_status st = PL_OK;
+  const isa *best = NULL;
+  char blas[64];
+  PL_TRY(choose(&best, e));
+  pl_blas_start(blas, sizeof blas);
+  snprintf(d->kernel, sizeof d->kernel, "%s kernels, %s", best->name, blas);
+  d->ops = best->ops;
+out:
+  return st;
+}
+
+void pl_cpu_close(pl_device *d) { (void)d; }
+
+pl_status pl_cpu_alloc(pl_device *d, size_t bytes, const char *what, void **out, pl_err *e) {
+  (void)d;
+  return pl_alloc(bytes, 1, what, out, e);
+}
+
+void pl_cpu_free(pl_device *d, void *p) {
+  (void)d;
+  pl_free(p);
+}
+
+/* memcpy and memset with no bytes may come with NULL, which C forbids. */
+void pl_cpu_copy(pl_device *d, void *to, const void *from, size_t bytes) {
+  (void)d;
+  if (bytes) memcpy(to, from, bytes);
+}
+
+void pl_cpu_upload(pl_device *d, void *to_device, const void *from_host, size_t bytes) {
+  pl_cpu_copy(d, to_device, from_host, bytes);
+}
+
+void pl_cpu_download(pl_device *d, void *to_host, const void *from_device, size_t bytes) {
+  pl_cpu_copy(d, to_host, from_device, bytes);
+}
+
+void pl_cpu_zero(pl_device *d, void *p, size_t bytes) {
+  (void)d;
+  if (bytes) memset(p, 0, bytes);
+}

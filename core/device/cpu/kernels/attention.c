@@ -1,0 +1,174 @@
+/* Causal attention by blocks of query rows: the matrix products through the device's gemm, keys beyond a block's last
+ * row are never touched. Formulas: methods sheet 5.2, with rowsum(dP * P) = rowsum(dO * O). */
+#include <string.h>
+
+#include "core/device/cpu/kernels/kernels.h"
+#include "core/device/cpu/kernels/rows.h"
+
+enum {
+  BLOCK = 64,      /* query rows */
+  KEEP_TIME = 512, /* up to this length the probabilities are kept, beyond it their log-sum-exp: O(time) memory */
+};
+
+typedef struct shape {
+  size_t batch, time, heads, group, head_dim; /* group: query heads of a key-value head */
+  size_t q_width, kv_width;                   /* row strides */
+  pl_real scale;
+  bool keep;
+} shape;
+
+static shape shape_of(const pl_attention *s) {
+  return (shape){.batch = s->batch,
+                 .time = s->time,
+                 .heads = s->heads,
+                 .group = s->heads / s->kv_heads,
+                 .head_dim = s->head_dim,
+                 .q_width = s->heads * s->head_dim,
+                 .kv_width = s->kv_heads * s->head_dim,
+                 .scale = (pl_real)(1.0 / sqrt((double)s->head_dim)),
+                 .keep = s->time <= KEEP_TIME};
+}
+
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
+/* Elements that a block leaves in `saved`: its probabilities [rows, keys] or one log-sum-exp per row. */
+static size_t block_saves(const shape *s, size_t rows, size_t keys) { return s->keep ? rows * keys : rows; }
+
+size_t PL_KERNEL(attention_saved_size)(const pl_attention *s) {
+  const shape a = shape_of(s);
+  size_t size = 0;
+  for (size_t first = 0; first < a.time; first += BLOCK) {
+    const size_t rows = smaller(BLOCK, a.time - first);
+    size += block_saves(&a, rows, first + rows);
+  }
+  return size * a.batch * a.heads;
+}
+
+/* Two blocks: the probabilities and their gradients. */
+size_t PL_KERNEL(attention_scratch_size)(const pl_attention *s) { return 2 * smaller(BLOCK, s->time) * s->time; }
+
+/* Hides the keys after the row's own: the rest of a vector as -Infinity, whole vectors as 0. Returns how many entries
+ * are left to compute. */
+static size_t mask_row(size_t allowed, size_t keys, pl_real *x) {
+  const size_t n = smaller(keys, (allowed + PL_LANES - 1) / PL_LANES * PL_LANES);
+  for (size_t j = allowed; j < n; j++) x[j] = (pl_real)-INFINITY;
+  memset(x + n, 0, (keys - n) * sizeof *x);
+  return n;
+}
+
+/* Scores to probabilities in place; returns the log-sum-exp. */
+static pl_real softmax_row(size_t allowed, size_t keys, pl_real *x) {
+  const size_t n = mask_row(allowed, keys, x);
+  const pl_real top = pl_row_max(n, x), sum = pl_row_exp(n, top, true, x), factor = 1 / sum;
+  for (size_t j = 0; j < n; j++) x[j] *= factor;
+  return top + (pl_real)log((double)sum);
+}
+
+static void score_block(pl_device *d, const shape *s, size_t first, size_t rows, const pl_real *q, const pl_real *k,
+                        pl_real *p) {
+  d->ops->gemm(d, false, true, rows, first + rows, s->head_dim, s->scale, q + first * s->q_width, s->q_width, k,
+               s->kv_width, 0, p, first + rows);
+}
+
+/* One query head of one sequence; returns where the next one saves. */
+static pl_real *forward_head(pl_device *d, const shape *s, const pl_real *q, const pl_real *k, const pl_real *v,
+                             pl_real *out, pl_real *saved, pl_real *scratch) {
+  for (size_t first = 0; first < s->time; first += BLOCK) {
+    const size_t rows = smaller(BLOCK, s->time - first), keys = first + rows;
+    pl_real *p = s->keep ? saved : scratch;
+    score_block(d, s, first, rows, q, k, p);
+    for (size_t i = 0; i < rows; i++) {
+      const pl_real lse = softmax_row(first + i + 1, keys, p + i * keys);
+      if (!s->keep) saved[i] = lse;
+    }
+    d->ops->gemm(d, false, false, rows, s->head_dim, keys, 1, p, keys, v, s->kv_width, 0, out + first * s->q_width,
+                 s->q_width);
+    saved += block_saves(s, rows, keys);
+  }
+  return saved;
+}
+
+void PL_KERNEL(attention_forward)(pl_device *d, const pl_attention *s, const pl_real *q, const pl_real *k,
+                                  const pl_real *v, pl_real *out, pl_real *saved, pl_real *scratch) {
+  const shape a = shape_of(s);
+  for (size_t b = 0; b < a.batch; b++) {
+    const size_t row = b * a.time;
+    for (size_t h = 0; h < a.heads; h++) {
+      const size_t at = row * a.q_width + h * a.head_dim, kv_at = row * a.kv_width + h / a.group * a.head_dim;
+      saved = forward_head(d, &a, q + at, k + kv_at, v + kv_at, out + at, saved, scratch);
+    }
+  }
+}
+
+/* The probabilities of a block, from what forward saved. */
+static const pl_real *recall_block(pl_device *d, const shape *s, size_t first, size_t rows, const pl_real *q,
+                                   const pl_real *k, const pl_real *saved, pl_real *p) {
+  if (s->keep) return saved;
+  const size_t keys = first + rows;
+  score_block(d, s, first, rows, q, k, p);
+  for (size_t i = 0; i < rows; i++) {
+    pl_real *x = p + i * keys;
+    (void)pl_row_exp(mask_row(first + i + 1, keys, x), saved[i], true, x);
+  }
+  return p;
+}
+
+/* dP to dS in place: scale * P * (dP - rowsum(dO * O)). */
+static void score_gradient_row(size_t n, pl_real scale, pl_real level, const pl_real *restrict p,
+                               pl_real *restrict ds) {
+  for (size_t j = 0; j < n; j++) ds[j] = scale * p[j] * (ds[j] - level);
+}
+
+typedef struct head {
+  const pl_real *q, *k, *v, *out, *dout;
+  pl_real *dq, *dk, *dv;
+} head;
+
+static void backward_block(pl_device *d, const shape *s, const head *h, size_t first, size_t rows, const pl_real *p,
+                           pl_real *ds) {
+  const size_t keys = first + rows, width = s->q_width, kv = s->kv_width, at = first * width, dim = s->head_dim;
+  const pl_real *dout = h->dout + at, *out = h->out + at;
+  d->ops->gemm(d, true, false, keys, dim, rows, 1, p, keys, dout, width, 1, h->dv, kv);
+  d->ops->gemm(d, false, true, rows, keys, dim, 1, dout, width, h->v, kv, 0, ds, keys);
+  for (size_t i = 0; i < rows; i++)
+    score_gradient_row(keys, s->scale, pl_row_dot(dim, dout + i * width, out + i * width), p + i * keys, ds + i * keys);
+  d->ops->gemm(d, false, false, rows, dim, keys, 1, ds, keys, h->k, kv, 0, h->dq + at, width);
+  d->ops->gemm(d, true, false, keys, dim, rows, 1, ds, keys, h->q + at, width, 1, h->dk, kv);
+}
+
+/* Adds to dk and dv, which all query heads of a group share. */
+static const pl_real *backward_head(pl_device *d, const shape *s, const head *h, const pl_real *saved,
+                                    pl_real *scratch) {
+  pl_real *ds = scratch + smaller(BLOCK, s->time) * s->time;
+  for (size_t first = 0; first < s->time; first += BLOCK) {
+    const size_t rows = smaller(BLOCK, s->time - first);
+    const pl_real *p = recall_block(d, s, first, rows, h->q, h->k, saved, scratch);
+    backward_block(d, s, h, first, rows, p, ds);
+    saved += block_saves(s, rows, first + rows);
+  }
+  return saved;
+}
+
+void PL_KERNEL(attention_backward)(pl_device *d, const pl_attention *s, const pl_real *q, const pl_real *k,
+                                   const pl_real *v, const pl_real *out, const pl_real *saved, const pl_real *dout,
+                                   pl_real *dq, pl_real *dk, pl_real *dv, pl_real *scratch) {
+  const shape a = shape_of(s);
+  const size_t kv_bytes = a.batch * a.time * a.kv_width * sizeof(pl_real);
+  d->ops->zero(d, dk, kv_bytes);
+  d->ops->zero(d, dv, kv_bytes);
+  for (size_t b = 0; b < a.batch; b++) {
+    const size_t row = b * a.time;
+    for (size_t h = 0; h < a.heads; h++) {
+      const size_t at = row * a.q_width + h * a.head_dim, kv_at = row * a.kv_width + h / a.group * a.head_dim;
+      const head one = {.q = q + at,
+                        .k = k + kv_at,
+                        .v = v + kv_at,
+                        .out = out + at,
+                        .dout = dout + at,
+                        .dq = dq + at,
+                        .dk = dk + kv_at,
+                        .dv = dv + kv_at};
+      saved = backward_head(d, &a, &one, saved, scratch);
+    }
+  }
+}

@@ -1,0 +1,44 @@
+#include "core/device/device.h"
+
+#include <string.h>
+
+#include "core/base/memory.h"
+#include "core/device/cpu/cpu.h"
+
+typedef struct device_type {
+  const char *name;
+  pl_status (*open)(pl_device *d, pl_err *e);
+  void (*close)(pl_device *d);
+} device_type;
+
+static const device_type types[] = {
+    {"cpu", pl_cpu_open, pl_cpu_close},
+    {"paranoid", pl_paranoid_open, pl_paranoid_close},
+};
+
+static const device_type *find(const char *name) {
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    if (strcmp(types[i].name, name) == 0) return &types[i];
+  return NULL;
+}
+
+pl_status pl_device_open(const char *name, pl_device **out, pl_err *e) {
+  pl_status st = PL_OK;
+  pl_device *d = NULL;
+  *out = NULL;
+  const device_type *type = find(name);
+  if (!type) return pl_fail(e, PL_BAD, "device is \"%s\"; this build has cpu and paranoid", name);
+  PL_TRY(pl_alloc(1, sizeof *d, "the device", &d, e));
+  PL_TRY(type->open(d, e));
+  *out = d;
+  d = NULL;
+out:
+  pl_free(d);
+  return st;
+}
+
+void pl_device_close(pl_device *d) {
+  if (!d) return;
+  find(d->ops->name)->close(d);
+  pl_free(d);
+}

@@ -1,0 +1,54 @@
+/* Plays a schedule: walks every stage through its program, one stage until it waits, then the next. What instructions do
+ * is the caller's: the checker only keeps books, the engine computes. */
+#ifndef PL_PIPELINE_PLAYER_H
+#define PL_PIPELINE_PLAYER_H
+
+#include "core/pipeline/schedule.h"
+
+/* Where a stage is in its program. */
+typedef struct pl_cursor {
+  int part;        /* 0 prologue, 1 body, 2 epilogue, 3 ended */
+  size_t index;    /* the next instruction of the part */
+  int64_t repeats; /* of the body, the current one included */
+  int64_t done;    /* updates passed: the index of the current one */
+} pl_cursor;
+
+typedef struct pl_player {
+  const pl_schedule *schedule; /* borrowed */
+  void *self;
+  /* Executes one instruction for `update`; *done = false when it has to wait for another stage and is to be tried
+   * again. */
+  pl_status (*run)(void *self, size_t stage, const pl_instruction *in, int64_t update, bool *done, pl_err *e);
+  const bool *halt; /* stops the player between two instructions when it becomes true; NULL: never */
+  pl_cursor cursor[PL_MAX_STAGES];
+} pl_player;
+
+/* Every stage at update `done` of `total`, nothing in flight. */
+void pl_player_start(pl_player *p, int64_t done, int64_t total);
+
+/* Until every stage has passed `target` updates or ended its program. PL_FAIL when no stage
+ * can go on. */
+PL_MUST_CHECK pl_status pl_player_run(pl_player *p, int64_t target, pl_err *e);
+
+/* A microbatch in a stage, from its arrival to the departure of its gradient. */
+typedef enum pl_flight_state {
+  PL_FLIGHT_FREE,
+  PL_FLIGHT_ARRIVED,
+  PL_FLIGHT_FORWARDED,
+  PL_FLIGHT_SENT,
+  PL_FLIGHT_RETURNED, /* the gradient is there */
+  PL_FLIGHT_BACKWARDED
+} pl_flight_state;
+
+typedef struct pl_flight {
+  pl_flight_state state;
+  int64_t update;
+  size_t microbatch;
+  int64_t version; /* that the forward read */
+} pl_flight;
+
+/* The flight that `op` (not UPDATE) works on, moved to its next state; NULL when there is none in the right state. */
+pl_flight *pl_flight_move(pl_flight *flights, size_t count, pl_op op, bool first, bool last, int64_t update,
+                          size_t microbatch);
+
+#endif

@@ -1,0 +1,34 @@
+/* Validation: one mean over all tokens of the fixed set, at any weights. */
+#ifndef PL_TRAIN_EVALUATE_H
+#define PL_TRAIN_EVALUATE_H
+
+#include "core/config/run_config.h"
+#include "core/device/device.h"
+#include "core/train/dataset.h"
+#include "core/train/model.h"
+
+typedef struct pl_evaluation {
+  pl_device *device;
+  const pl_model_type *model_type;
+  pl_model *model;
+  size_t stages;
+  const pl_dataset_type *type;
+  const pl_dataset *dataset;  /* NULL: the model reads no tokens; it is asked once, for one sample without noise */
+  size_t sequences, context;  /* windows of a call */
+  int32_t *tokens;            /* device [2 * sequences * context] */
+  int32_t *staging, *window;  /* host */
+  void *tape;                 /* for the stage that needs most */
+  pl_real *messages[2];
+} pl_evaluation;
+
+/* Batches are as large as the largest microbatch, `sequences`. Borrows. The caller frees, also after a failure. */
+PL_MUST_CHECK pl_status pl_evaluation_create(const pl_model_shape *shape, const pl_model_type *model_type,
+                                             pl_model *model, size_t stages, size_t sequences, pl_device *device,
+                                             const pl_dataset_type *type, const pl_dataset *dataset, pl_evaluation *out,
+                                             pl_err *e);
+void pl_evaluation_free(pl_evaluation *v);
+
+/* Nats per token at weights[stage]; losses are added in double in the order of the windows. */
+double pl_evaluate(const pl_evaluation *v, const pl_real *const *weights);
+
+#endif

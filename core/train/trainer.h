@@ -1,0 +1,63 @@
+/* Trains one run: composes model, data, optimizer, corrections, schedule and log by their interfaces. */
+#ifndef PL_TRAIN_TRAINER_H
+#define PL_TRAIN_TRAINER_H
+
+#include <signal.h>
+
+#include "core/config/run_config.h"
+#include "core/train/dataset.h"
+#include "core/train/log_sink.h"
+#include "core/train/model.h"
+
+typedef enum pl_end { PL_END_DONE, PL_END_DIVERGED, PL_END_STOPPED } pl_end;
+
+typedef struct pl_outcome {
+  pl_end end;
+  int64_t steps; /* updates applied or skipped */
+  int64_t tokens;
+  int64_t first_bad_step; /* update whose loss or gradient was not finite; -1 when none */
+  int64_t skipped;        /* non-finite updates that were skipped (train.nonfinite = skip) */
+  double initial_val_loss, final_val_loss, best_val_loss, final_train_loss,
+      val_loss_y;           /* nats per token; NaN when unknown */
+  double seconds;           /* of this attempt */
+  double tokens_per_second; /* of this attempt, training alone */
+  int64_t resumed_from;     /* step of the checkpoint that this attempt started from; -1 for a fresh start */
+  char reason[160];         /* why it diverged; "" otherwise */
+} pl_outcome;
+
+typedef struct pl_trainer_args {
+  const pl_run_config *config; /* checked; borrowed */
+  const pl_dataset_type *dataset_type;
+  const pl_dataset *dataset;     /* open, or NULL when the type has no tokens; borrowed */
+  pl_device *device;             /* borrowed */
+  pl_log_sink *sink;             /* borrowed; NULL: no log */
+  const char *checkpoint_folder; /* exists; NULL: no checkpoints */
+  const volatile sig_atomic_t
+      *stop; /* when it becomes non-zero: finish the update, checkpoint, PL_END_STOPPED; NULL: never */
+  /* Initial weights of a stage instead of the drawn ones, into zeroed host memory x[layout->size]; NULL: drawn. For
+   * tests. */
+  void (*init)(void *self, size_t stage, const pl_layout *layout, pl_real *x);
+  void *init_self;
+  /* Called after every update; NULL: not. */
+  void (*progress)(void *self, int64_t step, int64_t steps, double train_loss, double val_loss);
+  void *progress_self;
+  /* Lines worth a log (resume, fallback to an older checkpoint, skipped updates); NULL: not. */
+  void (*say)(void *self, const char *line);
+  void *say_self;
+} pl_trainer_args;
+
+/* Relations between sections that no single table can check: batch_tokens against context, stages against layers,
+ * microbatches against sequences, the delay list's length, a global clip or a tied head on a per-stage profile without
+ * simulate_only, device and precision. */
+PL_MUST_CHECK pl_status pl_run_config_check(const pl_run_config *c, pl_err *e);
+
+/* Trains to the end, to divergence or to `stop`; resumes from the newest good checkpoint in the folder. Not collective.
+ */
+PL_MUST_CHECK pl_status pl_train(const pl_trainer_args *args, pl_outcome *out, pl_err *e);
+
+/* For tests and tools that need the weights: like pl_train, and copies the final x of every stage, in stage order with
+ * padding, to the host. *weights is released by pl_free. */
+PL_MUST_CHECK pl_status pl_train_weights(const pl_trainer_args *args, pl_outcome *out, pl_real **weights, size_t *count,
+                                         pl_err *e);
+
+#endif

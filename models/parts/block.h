@@ -1,0 +1,67 @@
+/* One pre-norm transformer layer: h = x + Attention(Norm(x)); y = h + MLP(Norm(h)) (methods sheet 5.2). */
+#ifndef PL_MODELS_PARTS_BLOCK_H
+#define PL_MODELS_PARTS_BLOCK_H
+
+#include "models/parts/linear.h"
+#include "models/parts/norm.h"
+#include "models/parts/space.h"
+
+/* What all layers of a model share. */
+typedef struct pl_block_shape {
+  size_t width, heads, kv_heads, head_dim, ff;
+  bool layernorm, gelu, bias; /* else RMSNorm, SwiGLU, no biases */
+  double eps;
+} pl_block_shape;
+
+/* Standard deviations of a layer's initial matrices, by their fan-in. */
+typedef struct pl_block_init {
+  double from_width;             /* q, k, v, gate, up, in */
+  double attention_out, mlp_out; /* the two projections that add to the residual stream */
+} pl_block_init;
+
+/* Where a layer's parameters stand in its stage's arrays. With GELU `up` is the MLP's only first matrix. */
+typedef struct pl_block {
+  pl_norm attention_norm, mlp_norm;
+  pl_linear q, k, v, o, gate, up, down;
+} pl_block;
+
+/* What a layer keeps from forward to backward: offsets in its part of the tape, in bytes. q and k are kept rotated,
+ * hidden is the MLP's activation. */
+typedef struct pl_block_tape {
+  size_t attention_stats, attention_in, q, k, v, attention_saved, attended, middle, mlp_stats, mlp_in, gate, up, hidden,
+      output, bytes;
+} pl_block_tape;
+
+/* What one call overwrites freely, shared by all layers: offsets in bytes. */
+typedef struct pl_block_scratch {
+  size_t dnormed, dattended, dq, dk, dv, attention, dhidden, bytes;
+} pl_block_scratch;
+
+/* A layer at work on one microbatch. */
+typedef struct pl_block_call {
+  pl_device *device;
+  const pl_block_shape *shape;
+  const pl_block_tape *places;
+  const pl_block_scratch *scratch_places;
+  const pl_block *block;
+  const pl_real *weights; /* of the stage */
+  const pl_real *rope;    /* the table of pl_ops.rope; NULL without */
+  size_t sequences, context;
+  void *tape, *scratch; /* the layer's part of the tape; the shared scratch */
+} pl_block_call;
+
+/* Adds the segments layers.<index>.* to the layout. */
+PL_MUST_CHECK pl_status pl_block_place(const pl_block_shape *s, const pl_block_init *init, size_t index, pl_layout *l,
+                                       pl_block *out, pl_err *e);
+
+/* Sizes for at most `sequences` of `context` tokens. */
+void pl_block_sizes(pl_device *d, const pl_block_shape *s, size_t sequences, size_t context, pl_block_tape *tape,
+                    pl_block_scratch *scratch);
+
+/* x, y: [sequences * context, width], distinct. */
+void pl_block_forward(const pl_block_call *c, const pl_real *x, pl_real *y);
+
+/* x as in forward. dx holds dy on entry and dx on return. Adds to grad. The tape is used up. */
+void pl_block_backward(const pl_block_call *c, const pl_real *x, pl_real *dx, pl_real *grad);
+
+#endif

@@ -1,0 +1,36 @@
+/* Building an HDF5 file: groups, one-dimensional datasets, attributes. The only door to HDF5.
+ *
+ * The file is built in memory and becomes a file on the disk at once, by our own write, fsync and rename: HDF5 1.10
+ * crashes when its own writes hit a full disk, and without its files there are no locks of it on shared file systems
+ * either. Nothing in it depends on the time: the same calls give the same bytes. HDF5 is not thread-safe: one thread of
+ * a process builds files. */
+#ifndef PL_RESULTS_H5_FILE_H
+#define PL_RESULTS_H5_FILE_H
+
+#include "core/base/json.h"
+
+typedef struct pl_h5 pl_h5;
+
+PL_MUST_CHECK pl_status pl_h5_create(pl_h5 **out, pl_err *e);
+void pl_h5_free(pl_h5 *f); /* NULL allowed */
+
+/* The functions below remember the first failure, and do nothing after it, until pl_h5_image reports it. Paths are from
+ * the root ("train/loss"); groups on the way are made. n may be 0. */
+void pl_h5_group(pl_h5 *f, const char *path);
+void pl_h5_write_ints(pl_h5 *f, const char *path, const int64_t *values, size_t n);
+void pl_h5_write_numbers(pl_h5 *f, const char *path, const double *values, size_t n);
+void pl_h5_write_texts(pl_h5 *f, const char *path, const char *const *values, size_t n); /* UTF-8 */
+
+/* Attributes of the group or dataset `path` ("/" is the root). */
+void pl_h5_set_int(pl_h5 *f, const char *path, const char *name, int64_t value);
+void pl_h5_set_number(pl_h5 *f, const char *path, const char *name, double value);
+void pl_h5_set_text(pl_h5 *f, const char *path, const char *name, const char *value); /* UTF-8 */
+
+/* A JSON value as an attribute: numbers, truth values (as h5py writes them) and strings as they are, lists of numbers
+ * as arrays, other lists as JSON text, null not at all; an object's members under dotted names ("optimizer.lr"). */
+void pl_h5_set_json(pl_h5 *f, const char *path, const char *name, const pl_json *value);
+
+/* The whole file as bytes; *bytes is released by pl_free. PL_FAIL names what could not be built. */
+PL_MUST_CHECK pl_status pl_h5_image(pl_h5 *f, char **bytes, size_t *count, pl_err *e);
+
+#endif

@@ -1,0 +1,122 @@
+#include "results/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/fs.h"
+#include "core/base/memory.h"
+#include "results/journal_format.h"
+
+struct pl_journal {
+  char *path;
+  int fd;
+  int64_t attempt;
+  uint64_t found;  /* length at open, before this attempt wrote anything */
+  uint64_t length; /* of the whole records */
+  bool torn;       /* a failed write left bytes beyond `length` that could not be cut off yet */
+  bool started;    /* the start step is written */
+};
+
+/* One write(2). After a failure the file ends with a whole record again, so that a later attempt can go on. */
+static pl_status append(pl_journal *j, const void *bytes, size_t count, pl_err *e) {
+  ssize_t written;
+  if (j->torn && ftruncate(j->fd, (off_t)j->length) != 0)
+    return pl_fail(e, PL_FAIL, "%s: cannot cut off a record that was written in part: %s", j->path, strerror(errno));
+  j->torn = false;
+  do written = write(j->fd, bytes, count);
+  while (written < 0 && errno == EINTR);
+  if (written == (ssize_t)count) {
+    j->length += count;
+    return PL_OK;
+  }
+  const char *reason = written < 0 ? strerror(errno) : "the disk is full or a size limit is reached";
+  pl_status st = pl_fail(e, PL_FAIL, "%s: a record cannot be written: %s", j->path, reason);
+  j->torn = written > 0 && ftruncate(j->fd, (off_t)j->length) != 0;
+  return st;
+}
+
+static pl_status append_attempt(pl_journal *j, int64_t start_step, pl_err *e) {
+  pl_journal_record r = {.kind = PL_RECORD_ATTEMPT, .attempt = j->attempt, .step = start_step};
+  pl_journal_record_seal(&r);
+  return append(j, &r, sizeof r, e);
+}
+
+/* A new journal appears with its header and its name synced to disk. */
+static pl_status create(const char *path, pl_err *e) {
+  const pl_journal_header h = pl_journal_header_make();
+  return pl_path_exists(path) ? PL_OK : pl_file_replace(path, &h, sizeof h, e);
+}
+
+/* Cuts a torn last record off and finds the highest attempt. */
+static pl_status take_over(pl_journal *j, pl_err *e) {
+  pl_status st = PL_OK;
+  bool damaged;
+  struct stat info;
+  if (fstat(j->fd, &info) != 0) return pl_fail(e, PL_FAIL, "%s: cannot be read: %s", j->path, strerror(errno));
+  PL_TRY(pl_journal_header_check(j->fd, j->path, &damaged, e));
+  uint64_t size = (uint64_t)info.st_size;
+  if (size >= sizeof(pl_journal_header))
+    j->length = size - (size - sizeof(pl_journal_header)) % sizeof(pl_journal_record);
+  j->torn = j->length != size;
+  j->found = j->length;
+  pl_journal_record last;
+  if (pl_journal_tail(j->fd, 0, &last)) j->attempt = last.attempt;
+  if (j->length > 0) return PL_OK;
+  const pl_journal_header h = pl_journal_header_make();
+  st = append(j, &h, sizeof h, e);
+out:
+  return st;
+}
+
+pl_status pl_journal_open(const char *path, pl_journal **out, pl_err *e) {
+  pl_status st = PL_OK;
+  pl_journal *j = NULL;
+  *out = NULL;
+  PL_TRY(pl_alloc(1, sizeof *j, "a journal", &j, e));
+  j->fd = -1;
+  PL_TRY(pl_strdup(path, &j->path, e));
+  PL_TRY(create(path, e));
+  j->fd = open(path, O_RDWR | O_APPEND | O_CLOEXEC);
+  if (j->fd < 0) PL_TRY(pl_fail(e, PL_FAIL, "%s: cannot be opened for writing: %s", path, strerror(errno)));
+  PL_TRY(take_over(j, e));
+  j->attempt++;
+  PL_TRY(append_attempt(j, -1, e));
+  *out = j;
+out:
+  if (st != PL_OK) pl_journal_close(j);
+  return st;
+}
+
+void pl_journal_close(pl_journal *j) {
+  if (!j) return;
+  if (j->fd >= 0) close(j->fd);
+  pl_free(j->path);
+  pl_free(j);
+}
+
+int64_t pl_journal_attempt(const pl_journal *j) { return j->attempt; }
+
+pl_status pl_journal_write(void *journal, const pl_point *p, pl_err *e) {
+  pl_journal *j = journal;
+  pl_status st = PL_OK;
+  if (!j->started) PL_TRY(append_attempt(j, p->step, e));
+  j->started = true;
+  pl_journal_record r = {.kind = PL_RECORD_POINT, .attempt = j->attempt, .step = p->step, .tokens = p->tokens};
+  memcpy(r.values, p->values, sizeof r.values);
+  pl_journal_record_seal(&r);
+  st = append(j, &r, sizeof r, e);
+out:
+  return st;
+}
+
+pl_status pl_journal_sync(void *journal, uint64_t *length, pl_err *e) {
+  pl_journal *j = journal;
+  *length = j->length;
+  if (fsync(j->fd) == 0) return PL_OK;
+  return pl_fail(e, PL_FAIL, "%s: cannot be synced to disk: %s", j->path, strerror(errno));
+}
+
+uint64_t pl_journal_length(void *journal) { return ((const pl_journal *)journal)->found; }

@@ -1,0 +1,42 @@
+/* The journal: the truth about a run's curves. Checksummed fixed-size records, one write(2) each; killing the writer
+ * loses at most the last one. */
+#ifndef PL_RESULTS_JOURNAL_H
+#define PL_RESULTS_JOURNAL_H
+
+#include "core/train/log_sink.h"
+
+typedef struct pl_journal pl_journal;
+
+/* Opens RUN/journal for appending (creates it); cuts a torn last record off; writes the attempt record (attempt, start
+ * step). Attempts count from 1: the highest found plus one. The start step is written at the first point. */
+PL_MUST_CHECK pl_status pl_journal_open(const char *path, pl_journal **out, pl_err *e);
+void pl_journal_close(pl_journal *j);
+int64_t pl_journal_attempt(const pl_journal *j);
+
+/* The sink functions over a pl_journal as self. */
+pl_status pl_journal_write(void *journal, const pl_point *p, pl_err *e);
+pl_status pl_journal_sync(void *journal, uint64_t *length, pl_err *e);
+uint64_t pl_journal_length(void *journal);
+
+/* A run's curve: for a step the highest attempt counts; steps strictly increasing. */
+typedef struct pl_curve_row {
+  pl_point point;
+  int64_t attempt;
+} pl_curve_row;
+
+typedef struct pl_curve {
+  pl_curve_row *rows; /* released by pl_curve_free */
+  size_t count;
+  int64_t attempts;
+  size_t damaged; /* records whose checksum failed or that were torn */
+} pl_curve;
+
+/* Reads a journal, also while it is being written. A missing file is an empty curve. Points of an earlier attempt
+ * beyond the step where a later attempt started are dropped. Damaged records are skipped and counted. */
+PL_MUST_CHECK pl_status pl_curve_read(const char *path, pl_curve *out, pl_err *e);
+void pl_curve_free(pl_curve *c);
+
+/* Steps of the last whole record without reading the file through (for progress bars); -1 when there is none. */
+int64_t pl_journal_last_step(const char *path);
+
+#endif

@@ -1,0 +1,21 @@
+/* meta.json: where a run's numbers come from. */
+#ifndef PL_RESULTS_PROVENANCE_H
+#define PL_RESULTS_PROVENANCE_H
+
+#include "core/config/run_config.h"
+
+/* What the caller knows about this attempt. */
+typedef struct pl_attempt {
+  int64_t attempt, start_step;
+  const char *device_kernel;
+  uint64_t data_fingerprint;
+  int threads;
+} pl_attempt;
+
+/* Appends this attempt (time, host, CPU model, kernel, threads, BLAS, data fingerprint, version, git commit and diff
+ * hash of the build, binary hash, environment PIPELAG_*, OPENBLAS_*, SLURM_*) to meta.json by atomic replacement.
+ * *difference is set to a sentence, released by pl_free, when this attempt differs from the previous one in anything
+ * that can change bits, else NULL; the run then loses its "bitwise" mark. */
+PL_MUST_CHECK pl_status pl_provenance_add(const char *run_folder, const pl_attempt *a, char **difference, pl_err *e);
+
+#endif

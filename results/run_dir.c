@@ -1,0 +1,128 @@
+#include "results/run_dir.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/fs.h"
+#include "core/base/memory.h"
+#include "results/claim.h"
+#include "results/json_file.h"
+
+static const char *const state_names[PL_RUN_STATES] = {"pending", "running", "done",      "diverged",
+                                                       "failed",  "stopped", "cancelled", "lost"};
+
+const char *pl_run_state_name(pl_run_state s) { return state_names[s]; }
+
+pl_status pl_run_path(const char *sweep_dir, uint64_t id, const char *file, char **out, pl_err *e) {
+  char hex[PL_ID_SIZE];
+  pl_str path = {0};
+  pl_hash_hex(id, hex);
+  pl_str_printf(&path, "%s/runs/%.2s/%s", sweep_dir, hex, hex);
+  if (file[0] != '\0') pl_str_printf(&path, "/%s", file);
+  pl_status st = pl_str_check(&path, e);
+  *out = st == PL_OK ? path.text : NULL;
+  if (st != PL_OK) pl_str_free(&path);
+  return st;
+}
+
+pl_status pl_run_create(const char *sweep_dir, uint64_t id, const pl_run_config *c, pl_err *e) {
+  pl_status st = PL_OK;
+  char *folder = NULL, *config = NULL;
+  pl_json *document = NULL;
+  PL_TRY(pl_run_path(sweep_dir, id, "", &folder, e));
+  PL_TRY(pl_run_path(sweep_dir, id, "config.json", &config, e));
+  if (pl_path_exists(config)) goto out;
+  PL_TRY(pl_make_folders(folder, e));
+  document = pl_run_config_dump(c);
+  PL_TRY(pl_json_file_write(config, document, e));
+out:
+  pl_json_release(document);
+  pl_free(config);
+  pl_free(folder);
+  return st;
+}
+
+/* Last change of a file of the run; false when it is not there. */
+static bool changed_at(const char *sweep_dir, uint64_t id, const char *file, struct timespec *when) {
+  char *path;
+  struct stat info;
+  if (pl_run_path(sweep_dir, id, file, &path, NULL) != PL_OK) return false;
+  bool there = stat(path, &info) == 0;
+  pl_free(path);
+  if (there) *when = info.st_mtim;
+  return there;
+}
+
+static pl_claim_state look_at_claim(const char *sweep_dir, uint64_t id) {
+  char *path;
+  if (pl_run_path(sweep_dir, id, "claim", &path, NULL) != PL_OK) return PL_CLAIM_LIVE;
+  pl_claim_state state = pl_claim_look(path);
+  pl_free(path);
+  return state;
+}
+
+/* A dead claim that is newer than the result belongs to a later attempt, which never wrote its own. */
+static bool claim_is_newer(const char *sweep_dir, uint64_t id) {
+  struct timespec claim, result;
+  if (!changed_at(sweep_dir, id, "claim", &claim) || !changed_at(sweep_dir, id, "result.json", &result)) return false;
+  return claim.tv_sec > result.tv_sec || (claim.tv_sec == result.tv_sec && claim.tv_nsec > result.tv_nsec);
+}
+
+pl_run_state pl_run_state_of(const char *sweep_dir, uint64_t id) {
+  pl_result result;
+  struct timespec when;
+  pl_status read = pl_run_read_result(sweep_dir, id, &result, NULL);
+  if (read == PL_OK && (result.state == PL_RUN_DONE || result.state == PL_RUN_DIVERGED)) return result.state;
+  pl_claim_state claim = look_at_claim(sweep_dir, id);
+  if (claim == PL_CLAIM_LIVE) return PL_RUN_RUNNING;
+  if (read == PL_OK) return claim == PL_CLAIM_DEAD && claim_is_newer(sweep_dir, id) ? PL_RUN_LOST : result.state;
+  bool begun = read != PL_NOTHING || claim == PL_CLAIM_DEAD || changed_at(sweep_dir, id, "journal", &when) ||
+               changed_at(sweep_dir, id, "ckpt", &when);
+  return begun ? PL_RUN_LOST : PL_RUN_PENDING;
+}
+
+/* DIR/state/<state>/<id>, or the folder when id is NULL. */
+static bool marker_path(char *out, size_t size, const char *sweep_dir, pl_run_state state, const char *id) {
+  int length = snprintf(out, size, "%s/state/%s%s%s", sweep_dir, state_names[state], id ? "/" : "", id ? id : "");
+  return length > 0 && (size_t)length < size;
+}
+
+void pl_run_mark(const char *sweep_dir, uint64_t id, pl_run_state state) {
+  char hex[PL_ID_SIZE], folder[4096], old[4096], new[4096];
+  bool moved = false;
+  pl_hash_hex(id, hex);
+  if (!marker_path(folder, sizeof folder, sweep_dir, state, NULL) ||
+      !marker_path(new, sizeof new, sweep_dir, state, hex) || pl_make_folders(folder, NULL) != PL_OK)
+    return;
+  for (pl_run_state s = 0; s < PL_RUN_STATES; s++)
+    if (s != state && marker_path(old, sizeof old, sweep_dir, s, hex) && rename(old, new) == 0) moved = true;
+  int fd = moved ? -1 : open(new, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (fd >= 0) close(fd);
+}
+
+pl_status pl_run_claim(const char *sweep_dir, uint64_t id, bool *taken, pl_err *e) {
+  char *path;
+  *taken = false;
+  pl_status st = pl_run_path(sweep_dir, id, "claim", &path, e);
+  if (st != PL_OK) return st;
+  st = pl_claim_take(path, taken, e);
+  if (*taken) pl_run_mark(sweep_dir, id, PL_RUN_RUNNING);
+  pl_free(path);
+  return st;
+}
+
+void pl_run_release(const char *sweep_dir, uint64_t id) {
+  char *path;
+  if (pl_run_path(sweep_dir, id, "claim", &path, NULL) != PL_OK) return;
+  pl_claim_release(path);
+  pl_free(path);
+}
+
+void pl_run_claimed_by(const char *sweep_dir, uint64_t id, pl_str *out) {
+  char *path;
+  if (pl_run_path(sweep_dir, id, "claim", &path, NULL) != PL_OK) return;
+  pl_claim_describe(path, out);
+  pl_free(path);
+}

@@ -1,0 +1,61 @@
+/* One run's folder: DIR/runs/<first two hex>/<id>/ with config.json, meta.json, journal, curves.h5, result.json,
+ * log.<attempt>.txt, ckpt/, claim. */
+#ifndef PL_RESULTS_RUN_DIR_H
+#define PL_RESULTS_RUN_DIR_H
+
+#include "core/config/run_config.h"
+#include "core/train/trainer.h"
+
+typedef enum pl_run_state {
+  PL_RUN_PENDING, /* nothing there yet */
+  PL_RUN_RUNNING, /* claimed by a live process */
+  PL_RUN_DONE,
+  PL_RUN_DIVERGED,
+  PL_RUN_FAILED,
+  PL_RUN_STOPPED, /* checkpointed or interrupted; resumable */
+  PL_RUN_CANCELLED,
+  PL_RUN_LOST, /* its process is gone without a word; resumable */
+  PL_RUN_STATES
+} pl_run_state;
+
+const char *pl_run_state_name(pl_run_state s);
+
+/* Path of a run's folder or of a file in it ("" for the folder itself); released by pl_free. */
+PL_MUST_CHECK pl_status pl_run_path(const char *sweep_dir, uint64_t id, const char *file, char **out, pl_err *e);
+
+/* Makes the folder and writes config.json when absent. */
+PL_MUST_CHECK pl_status pl_run_create(const char *sweep_dir, uint64_t id, const pl_run_config *c, pl_err *e);
+
+/* State from the folder alone: result.json, the claim and whether its process lives (same host), the journal. */
+pl_run_state pl_run_state_of(const char *sweep_dir, uint64_t id);
+
+/* Moves the run's empty marker to DIR/state/<state>/<id>. A hint for cheap looks at a large sweep, so failing to do so
+ * is no error; taking a claim and writing a result do it. */
+void pl_run_mark(const char *sweep_dir, uint64_t id, pl_run_state state);
+
+/* Claims the run for this process (a file with host, pid and the process's start time that appears whole or not).
+ * *taken is false, without error, when a live process holds it; a dead process's claim on this host is taken over,
+ * exactly one taker wins. Released by pl_run_release. */
+PL_MUST_CHECK pl_status pl_run_claim(const char *sweep_dir, uint64_t id, bool *taken, pl_err *e);
+void pl_run_release(const char *sweep_dir, uint64_t id);
+
+/* "process 4711 on host node3": who holds the run, for messages; appended. */
+void pl_run_claimed_by(const char *sweep_dir, uint64_t id, pl_str *out);
+
+/* result.json, written last by atomic replacement. `o` may be NULL when nothing was trained; `error` is the sentence of
+ * a failed run, NULL otherwise. */
+PL_MUST_CHECK pl_status pl_run_write_result(const char *sweep_dir, uint64_t id, pl_run_state state, const pl_outcome *o,
+                                            const char *error, pl_err *e);
+
+/* What result.json says. */
+typedef struct pl_result {
+  pl_run_state state;
+  pl_outcome outcome;
+  char error[PL_ERR_TEXT];
+  int64_t attempts;
+} pl_result;
+
+/* PL_NOTHING, without text, when there is no result.json; PL_FAIL when it is damaged. */
+PL_MUST_CHECK pl_status pl_run_read_result(const char *sweep_dir, uint64_t id, pl_result *out, pl_err *e);
+
+#endif

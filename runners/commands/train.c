@@ -1,0 +1,81 @@
+/* pipelag train RUN.json: one run in the foreground. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "runners/command.h"
+#include "runners/plan.h"
+#include "runners/progress.h"
+#include "runners/run_one.h"
+#include "runners/signals.h"
+
+typedef struct view {
+  pl_progress progress;
+  int64_t first_step; /* of this attempt */
+  double val_loss;
+} view;
+
+static void on_progress(void *self, int64_t step, int64_t steps, double train_loss, double val_loss) {
+  view *v = self;
+  if (v->first_step < 0) v->first_step = step - 1;
+  if (!isnan(val_loss)) v->val_loss = val_loss;
+  char text[128];
+  snprintf(text, sizeof text, "step %" PRId64 "/%" PRId64 ", train %.4f, val %.4f", step, steps, train_loss,
+           v->val_loss);
+  pl_progress_show(&v->progress, (double)(step - v->first_step) / (double)(steps - v->first_step), text);
+}
+
+static void print_result(const pl_options *o, const pl_plan *p, const pl_run_one_result *r) {
+  const pl_outcome *out = &r->outcome;
+  char rate[16];
+  if (o->json) {
+    printf("{\"id\":\"%016" PRIx64 "\",\"state\":\"%s\",\"steps\":%" PRId64 "}\n", p->jobs[0].id,
+           pl_run_state_name(r->state), out->steps);
+    return;
+  }
+  printf("%s: %" PRId64 " steps, val loss %.4f (best %.4f, initial %.4f), %s tokens/s%s%s\n",
+         pl_run_state_name(r->state), out->steps, out->final_val_loss, out->best_val_loss, out->initial_val_loss,
+         pl_format_count(out->tokens_per_second, rate), out->reason[0] != '\0' ? "; " : "", out->reason);
+  printf("results: %s\n", p->dir);
+}
+
+static pl_status train(const pl_options *o, pl_plan *p, pl_err *e) {
+  view v = {.progress = pl_progress_begin(o->quiet), .first_step = -1, .val_loss = (double)NAN};
+  pl_signals_install(true);
+  pl_run_one_args args = {.sweep_dir = p->dir,
+                          .data_root = p->data_root,
+                          .id = p->jobs[0].id,
+                          .stop = pl_signals_stop(),
+                          .progress = on_progress,
+                          .progress_self = &v};
+  pl_run_one_result r;
+  pl_status st = pl_run_one(&args, &r, e);
+  pl_progress_end(&v.progress);
+  if (st != PL_OK) return PL_FAIL;
+  if (r.elsewhere) return pl_fail(e, PL_FAIL, "%s: the run is being trained by another process", p->dir);
+  print_result(o, p, &r);
+  if (r.state == PL_RUN_STOPPED) return PL_STOPPED;
+  return r.state == PL_RUN_DIVERGED && o->strict_diverged ? PL_FAIL : PL_OK;
+}
+
+static pl_status run(const pl_options *o, pl_err *e) {
+  pl_plan plan;
+  pl_status st = pl_plan_make(o, o->args[0], &plan, e);
+  if (st != PL_OK) return st;
+  if (plan.count != 1)
+    st = pl_fail(e, PL_BAD, "%s: holds %zu runs; allowed: one (`pipelag run` takes sweeps)", o->args[0], plan.count);
+  else if (o->dry_run)
+    printf("1 run %016" PRIx64 " in %s\n", plan.jobs[0].id, plan.dir);
+  else if ((st = pl_plan_freeze(&plan, e)) == PL_OK)
+    st = train(o, &plan, e);
+  pl_plan_free(&plan);
+  return st;
+}
+
+const pl_command pl_command_train = {.name = "train",
+                                     .arguments = "RUN.json",
+                                     .summary = "Train one run; run it again to resume",
+                                     .options = "SonqDrJ",
+                                     .min_args = 1,
+                                     .max_args = 1,
+                                     .run = run};

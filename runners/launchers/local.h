@@ -1,0 +1,23 @@
+/* Runs jobs on this machine: a bounded pool, one process and one thread per run, pinned, longest first. */
+#ifndef PL_RUNNERS_LAUNCHERS_LOCAL_H
+#define PL_RUNNERS_LAUNCHERS_LOCAL_H
+
+#include "runners/plan.h"
+
+typedef struct pl_local_args {
+  pl_plan *plan;
+  int slots;      /* 0: one per CPU that this process may use */
+  bool fail_fast; /* a failed run stops the rest */
+  bool quiet;
+} pl_local_args;
+
+typedef struct pl_local_result {
+  size_t done, diverged, failed, stopped, elsewhere, not_started;
+  int signal; /* that asked to stop; 0 when none did */
+} pl_local_result;
+
+/* Starts every open job of the plan and waits. A run that fails does not stop the rest. On a signal the runs finish
+ * their update and checkpoint, then it returns. PL_FAIL when no process can be started. */
+PL_MUST_CHECK pl_status pl_local_run(const pl_local_args *args, pl_local_result *out, pl_err *e);
+
+#endif

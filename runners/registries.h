@@ -1,0 +1,10 @@
+/* The one place where the interfaces of core meet their implementations. */
+#ifndef PL_RUNNERS_REGISTRIES_H
+#define PL_RUNNERS_REGISTRIES_H
+
+#include "core/config/registry.h"
+
+/* All registries of this build, for everything that takes a `const pl_registries *`. */
+pl_registries pl_registries_all(void);
+
+#endif

@@ -1,0 +1,233 @@
+#include "runners/run_one.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/base/fs.h"
+#include "core/base/memory.h"
+#include "results/curves.h"
+#include "results/journal.h"
+#include "results/provenance.h"
+#include "runners/registries.h"
+
+static const char *const device_names[] = {"cpu", "paranoid"}; /* by pl_root_config.device */
+
+/* Everything that one run holds open, and the sink that the trainer writes to. */
+typedef struct run_state {
+  const pl_run_one_args *args;
+  char *folder, *journal_path, *curves_path, *checkpoints;
+  pl_json *document;
+  pl_run_config config;
+  pl_journal *journal;
+  FILE *log;
+  const pl_dataset_type *dataset_type;
+  pl_dataset *dataset;
+  pl_device *device;
+  double curves_written; /* clock */
+  bool recorded;         /* in meta.json */
+  int64_t said;          /* tenths of the run already logged */
+} run_state;
+
+enum { CURVES_SECONDS = 60 };
+
+static void say(void *self, const char *line) {
+  run_state *r = self;
+  fprintf(r->log, "%s\n", line);
+  fflush(r->log);
+}
+
+static pl_status write_curves(run_state *r, pl_err *e) {
+  pl_curve curve;
+  pl_status st = pl_curve_read(r->journal_path, &curve, e);
+  if (st != PL_OK) return st;
+  st = pl_curves_write(r->curves_path, &curve, r->document, r->args->id, e);
+  pl_curve_free(&curve);
+  r->curves_written = pl_clock_seconds();
+  return st;
+}
+
+/* Tells meta.json about this attempt, once. */
+static pl_status record_attempt(run_state *r, int64_t start_step, pl_err *e) {
+  if (r->recorded) return PL_OK;
+  r->recorded = true;
+  pl_attempt attempt = {.attempt = pl_journal_attempt(r->journal),
+                        .start_step = start_step,
+                        .device_kernel = r->device->kernel,
+                        .data_fingerprint = r->dataset != NULL ? r->dataset_type->fingerprint(r->dataset) : 0,
+                        .threads = 1};
+  char *difference = NULL;
+  pl_status st = pl_provenance_add(r->folder, &attempt, &difference, e);
+  if (difference != NULL) say(r, difference);
+  pl_free(difference);
+  return st;
+}
+
+/* The first point tells where the attempt started. */
+static pl_status sink_write(void *self, const pl_point *p, pl_err *e) {
+  run_state *r = self;
+  pl_status st = record_attempt(r, p->step > 0 ? p->step - 1 : 0, e);
+  return st != PL_OK ? st : pl_journal_write(r->journal, p, e);
+}
+
+static pl_status sink_sync(void *self, uint64_t *length, pl_err *e) {
+  return pl_journal_sync(((run_state *)self)->journal, length, e);
+}
+
+static uint64_t sink_length(void *self) { return pl_journal_length(((run_state *)self)->journal); }
+
+static pl_status sink_checkpointed(void *self, pl_err *e) {
+  run_state *r = self;
+  if (pl_clock_seconds() - r->curves_written < CURVES_SECONDS) return PL_OK;
+  return write_curves(r, e);
+}
+
+static void on_progress(void *self, int64_t step, int64_t steps, double train_loss, double val_loss) {
+  run_state *r = self;
+  if (r->args->progress != NULL) r->args->progress(r->args->progress_self, step, steps, train_loss, val_loss);
+  int64_t tenths = step * 10 / steps;
+  if (tenths <= r->said) return;
+  r->said = tenths;
+  fprintf(r->log, "step %" PRId64 "/%" PRId64 " train %.4f val %.4f\n", step, steps, train_loss, val_loss);
+  fflush(r->log);
+}
+
+static pl_status open_log(run_state *r, pl_err *e) {
+  char name[64];
+  char *path = NULL;
+  snprintf(name, sizeof name, "log.%" PRId64 ".txt", pl_journal_attempt(r->journal));
+  pl_status st = pl_path_join(r->folder, name, &path, e);
+  if (st != PL_OK) return st;
+  r->log = fopen(path, "a");
+  if (r->log == NULL) st = pl_fail(e, PL_FAIL, "%s: cannot be written: %s", path, strerror(errno));
+  if (r->log != NULL && r->args->own_log) {
+    dup2(fileno(r->log), STDOUT_FILENO);
+    dup2(fileno(r->log), STDERR_FILENO);
+  }
+  pl_free(path);
+  return st;
+}
+
+static pl_status open_config(run_state *r, pl_err *e) {
+  const pl_run_one_args *a = r->args;
+  char *path = NULL;
+  pl_status st = PL_OK;
+  PL_TRY(pl_run_path(a->sweep_dir, a->id, "", &r->folder, e));
+  PL_TRY(pl_run_path(a->sweep_dir, a->id, "journal", &r->journal_path, e));
+  PL_TRY(pl_run_path(a->sweep_dir, a->id, "curves.h5", &r->curves_path, e));
+  PL_TRY(pl_run_path(a->sweep_dir, a->id, "ckpt", &r->checkpoints, e));
+  PL_TRY(pl_make_folders(r->checkpoints, e));
+  PL_TRY(pl_path_join(r->folder, "config.json", &path, e));
+  PL_TRY(pl_json_read(path, &r->document, e));
+  pl_registries registries = pl_registries_all();
+  PL_TRY(pl_run_config_from_json(&registries, r->document, path, &r->config, e));
+  if (pl_run_config_id(&r->config) != a->id)
+    st = pl_fail(e, PL_FAIL, "%s: belongs to another run than its folder says; allowed: an unchanged file", path);
+out:
+  pl_free(path);
+  return st;
+}
+
+static pl_status open_parts(run_state *r, pl_err *e) {
+  const pl_run_config *c = &r->config;
+  pl_status st = PL_OK;
+  PL_TRY(pl_journal_open(r->journal_path, &r->journal, e));
+  PL_TRY(open_log(r, e));
+  PL_TRY(pl_device_open(device_names[c->root.device], &r->device, e));
+  r->dataset_type = (const pl_dataset_type *)c->data.type;
+  if (!r->dataset_type->has_tokens) return PL_OK;
+  pl_model_shape shape;
+  ((const pl_model_type *)c->model.type)->shape(c->model.config, &shape);
+  st = r->dataset_type->open(c->data.config, r->args->data_root, shape.context, c->train.val_tokens, &r->dataset, e);
+  if (st != PL_OK) pl_err_prefix(e, "data");
+out:
+  return st;
+}
+
+static pl_status train(run_state *r, pl_outcome *out, pl_err *e) {
+  pl_log_sink sink = {
+      .self = r, .write = sink_write, .sync = sink_sync, .length = sink_length, .checkpointed = sink_checkpointed};
+  pl_trainer_args args = {.config = &r->config,
+                          .dataset_type = r->dataset_type,
+                          .dataset = r->dataset,
+                          .device = r->device,
+                          .sink = &sink,
+                          .checkpoint_folder = r->checkpoints,
+                          .stop = r->args->stop,
+                          .progress = on_progress,
+                          .progress_self = r,
+                          .say = say,
+                          .say_self = r};
+  r->curves_written = pl_clock_seconds();
+  return pl_train(&args, out, e);
+}
+
+static pl_run_state state_of_end(pl_end end) {
+  switch (end) {
+  case PL_END_DONE:
+    return PL_RUN_DONE;
+  case PL_END_DIVERGED:
+    return PL_RUN_DIVERGED;
+  case PL_END_STOPPED:
+    break;
+  }
+  return PL_RUN_STOPPED;
+}
+
+static pl_status work(run_state *r, pl_run_one_result *out, pl_err *e) {
+  const pl_run_one_args *a = r->args;
+  pl_status st = PL_OK;
+  PL_TRY(open_config(r, e));
+  PL_TRY(open_parts(r, e));
+  PL_TRY(train(r, &out->outcome, e));
+  PL_TRY(write_curves(r, e));
+  out->state = state_of_end(out->outcome.end);
+  PL_TRY(pl_run_write_result(a->sweep_dir, a->id, out->state, &out->outcome, NULL, e));
+  if (out->state != PL_RUN_STOPPED) rmdir(r->checkpoints); /* empty unless checkpoints are kept: fewer files */
+out:
+  return st;
+}
+
+static void close_parts(run_state *r) {
+  if (r->dataset != NULL) r->dataset_type->close(r->dataset);
+  pl_device_close(r->device);
+  pl_journal_close(r->journal);
+  if (r->log != NULL) fclose(r->log);
+  pl_json_release(r->document);
+  pl_free(r->folder);
+  pl_free(r->journal_path);
+  pl_free(r->curves_path);
+  pl_free(r->checkpoints);
+}
+
+pl_status pl_run_one(const pl_run_one_args *args, pl_run_one_result *out, pl_err *e) {
+  *out = (pl_run_one_result){.state = PL_RUN_PENDING};
+  bool taken = false;
+  pl_status st = pl_run_claim(args->sweep_dir, args->id, &taken, e);
+  if (st != PL_OK) return st;
+  out->elsewhere = !taken;
+  if (!taken) return PL_OK;
+  pl_result earlier;
+  if (pl_run_read_result(args->sweep_dir, args->id, &earlier, NULL) == PL_OK &&
+      (earlier.state == PL_RUN_DONE || earlier.state == PL_RUN_DIVERGED)) {
+    out->state = earlier.state;
+    out->outcome = earlier.outcome;
+    pl_run_release(args->sweep_dir, args->id);
+    return PL_OK;
+  }
+  run_state r = {.args = args};
+  st = work(&r, out, e);
+  if (st != PL_OK) {
+    out->state = PL_RUN_FAILED;
+    if (r.log != NULL && e != NULL) say(&r, e->text);
+    pl_err ignored = {0};
+    (void)!pl_run_write_result(args->sweep_dir, args->id, PL_RUN_FAILED, &out->outcome, e != NULL ? e->text : "",
+                               &ignored);
+  }
+  close_parts(&r);
+  pl_run_release(args->sweep_dir, args->id);
+  return st;
+}

@@ -1,0 +1,28 @@
+/* Trains one run of a result directory from claim to result.json. */
+#ifndef PL_RUNNERS_RUN_ONE_H
+#define PL_RUNNERS_RUN_ONE_H
+
+#include "core/train/trainer.h"
+#include "results/run_dir.h"
+
+typedef struct pl_run_one_args {
+  const char *sweep_dir, *data_root;
+  uint64_t id;
+  bool own_log; /* standard output and error of this process go to the run's log.<attempt>.txt */
+  const volatile sig_atomic_t *stop;
+  void (*progress)(void *self, int64_t step, int64_t steps, double train_loss, double val_loss); /* NULL: not */
+  void *progress_self;
+} pl_run_one_args;
+
+typedef struct pl_run_one_result {
+  bool elsewhere; /* another live process holds the run; nothing was done */
+  pl_run_state state;
+  pl_outcome outcome;
+} pl_run_one_result;
+
+/* A run that is already done or diverged is left alone. Failure of the run (also of its files) is PL_FAIL or PL_BAD
+ * with the sentence, which is in result.json too as far as that can be written. PL_OK otherwise, also for diverged and
+ * stopped. */
+PL_MUST_CHECK pl_status pl_run_one(const pl_run_one_args *args, pl_run_one_result *out, pl_err *e);
+
+#endif

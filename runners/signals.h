@@ -1,0 +1,21 @@
+/* Signals: INT, TERM, USR1, USR2 ask to finish the update and checkpoint; a second one, or 20 seconds, ends by that
+ * signal. */
+#ifndef PL_RUNNERS_SIGNALS_H
+#define PL_RUNNERS_SIGNALS_H
+
+#include <signal.h>
+#include <stdbool.h>
+
+enum { PL_SIGNAL_GRACE = 20 }; /* seconds */
+
+/* Installs the handlers. limited: also end by the signal PL_SIGNAL_GRACE seconds after the first one (a trainer);
+ * otherwise only the second signal ends (a parent that waits for its trainers). */
+void pl_signals_install(bool limited);
+
+/* Non-zero once asked to stop: the signal's number. */
+const volatile sig_atomic_t *pl_signals_stop(void);
+
+/* Back to default actions, unblocked; a forked child calls it before it installs its own. */
+void pl_signals_reset(void);
+
+#endif
