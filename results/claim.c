@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +76,8 @@ static bool is_dead(const char *text) {
   if (strcmp(o.boot, here.boot) != 0) return true;
   if (strcmp(o.space, here.space) != 0 || here.start == 0) return false;
   unsigned long long start;
-  return !process_start(o.pid, &start) || start != o.start;
+  if (process_start(o.pid, &start)) return start != o.start;
+  return kill((pid_t)o.pid, 0) == 0 || errno != EPERM; /* another user's may be hidden from /proc */
 }
 
 pl_claim_state pl_claim_look(const char *path) {

@@ -95,6 +95,21 @@ static void write_wheres(const pl_sweep *s, const pl_block *b, pl_str *texts) {
       write_axis_where(b, &b->axes[a], b->axes[a].keys[k].path, &texts[b->axes[a].keys[k].slot]);
 }
 
+/* For messages that do not say which combination they are about. */
+static void prefix_label(const pl_sweep *s, pl_err *e) {
+  const pl_sweep_run run = {.axis_values = s->axis_values};
+  pl_str label = {0};
+  pl_sweep_label(s, &run, &label);
+  if (label.length > 0) pl_err_prefix(e, "%.300s", pl_str_text(&label));
+  pl_str_free(&label);
+}
+
+static bool starts_with_one_of(const char *text, const pl_str *starts, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (starts[i].length > 0 && strncmp(text, starts[i].text, starts[i].length) == 0) return true;
+  return false;
+}
+
 /* Builds without the places, which cost time; only a failure is built once more with them. */
 static pl_status build(pl_sweep *s, pl_err *e) {
   pl_str *texts = NULL;
@@ -105,9 +120,12 @@ static pl_status build(pl_sweep *s, pl_err *e) {
   write_wheres(s, &s->blocks[s->block], texts);
   for (size_t i = 0; i < count; i++) s->values[i].where = pl_str_text(&texts[i]);
   st = pl_run_config_build(s->registries, s->values, count, &s->config, e);
-  for (size_t i = 0; i < count; i++) s->values[i].where = "";
+  if (st != PL_OK && e != NULL && !starts_with_one_of(e->text, texts, count)) prefix_label(s, e);
 out:
-  for (size_t i = 0; texts != NULL && i < count; i++) pl_str_free(&texts[i]);
+  for (size_t i = 0; texts != NULL && i < count; i++) {
+    s->values[i].where = "";
+    pl_str_free(&texts[i]);
+  }
   pl_free(texts);
   return st;
 }
@@ -116,7 +134,6 @@ out:
  */
 static pl_status look_at(pl_sweep *s, bool *kept, pl_err *e) {
   pl_status st = PL_OK;
-  pl_str label = {0};
   *kept = false;
   s->counts.produced++;
   PL_TRY(build(s, e));
@@ -124,19 +141,17 @@ static pl_status look_at(pl_sweep *s, bool *kept, pl_err *e) {
     s->counts.excluded++;
     return PL_OK;
   }
-  s->run = (pl_sweep_run){.index = s->counts.runs, .config = &s->config, .axis_values = s->axis_values};
   st = pl_run_config_check(&s->config, e);
   if (st != PL_OK) {
-    pl_sweep_label(s, &s->run, &label);
-    if (label.length > 0) pl_err_prefix(e, "%.300s", pl_str_text(&label));
-    goto out;
+    prefix_label(s, e);
+    return st;
   }
-  s->run.id = pl_run_config_id(&s->config);
-  PL_TRY(pl_id_set_add(&s->ids, s->run.id, kept, e));
+  uint64_t id = pl_run_config_id(&s->config);
+  PL_TRY(pl_id_set_add(&s->ids, id, kept, e));
+  s->run = (pl_sweep_run){.index = s->counts.runs, .id = id, .config = &s->config, .axis_values = s->axis_values};
   s->counts.runs += *kept;
   s->counts.merged += !*kept;
 out:
-  pl_str_free(&label);
   return st;
 }
 

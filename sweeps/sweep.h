@@ -6,16 +6,26 @@
 
 typedef struct pl_sweep pl_sweep;
 
-/* --set arguments: "key=value". In a sweep `a=1,2,3` makes an axis, `a=[3,2,1,0]` a value, quotes keep a comma
- * ('note="a,b"'). */
+/* --set arguments: "key=value". A value is JSON where it parses, else text; `a=1,2,3` makes an axis, `a=[3,2,1,0]` is
+ * one value, quotes keep a comma ('notes="a,b"'). They are folded into the document as its key "set", an object of
+ * lists: each is an axis of every block, after (so faster than) the block's own, it replaces the block's own axis or
+ * setting of that key and overrides everything else. `seeds=0,1` (or seed) replaces all seeds. name, notes and slurm.*
+ * change the sweep's own keys. */
 typedef struct pl_sets {
   const char *const *texts;
   size_t count;
 } pl_sets;
 
-/* Reads and checks everything that does not need a run to be built: unknown keys, wrong types, empty axes, ranges.
- * Messages start with the file and the key path. *out is released by pl_sweep_free. A plain run file (no grid, zip,
- * random, runs, seeds) is a sweep of one run. */
+/* Reads and checks everything that does not need a run to be built: unknown keys, wrong types, empty axes, ranges,
+ * rules on unknown keys or impossible values. Messages start with the file and the key path. *out is released by
+ * pl_sweep_free; `r` must outlive it. A plain run file (keys of a run, none of a sweep but name and notes) is a sweep
+ * of one run whose base is the file.
+ *
+ * An exclude or only_if object holds for a run when each of its keys does: the run has the value, or one of a list of
+ * values, in its full config; a section is named by its type, a correction chain like "none", "ef", "ef+lookahead". A
+ * key that the chosen type does not have does not hold. A run is dropped when one exclude object holds, and kept only
+ * when one of the only_if objects does. They are looked at before the relations between sections are checked, so they
+ * can drop combinations that break these. A block that sets "seed" itself takes none of the sweep's seeds. */
 PL_MUST_CHECK pl_status pl_sweep_load(const pl_registries *r, const char *path, pl_sets sets, pl_sweep **out,
                                       pl_err *e);
 
@@ -24,14 +34,17 @@ PL_MUST_CHECK pl_status pl_sweep_from_json(const pl_registries *r, const pl_json
                                            pl_sets sets, pl_sweep **out, pl_err *e);
 void pl_sweep_free(pl_sweep *s);
 
+/* 1 to 100 bytes without slash and control characters; default: the file's name without .json. */
 const char *pl_sweep_name(const pl_sweep *s);
 const char *pl_sweep_path(const pl_sweep *s);
-const pl_json *pl_sweep_document(const pl_sweep *s); /* with --set folded in; what is frozen as sweep.json */
+/* With its name and --set folded in: what is frozen as sweep.json, and gives the same runs when loaded again. */
+const pl_json *pl_sweep_document(const pl_sweep *s);
 
 /* Runs before exclude, only_if and merging: product of everything; saturates at UINT64_MAX. */
 uint64_t pl_sweep_upper_count(const pl_sweep *s);
 
-/* Axes: dotted keys that vary, in order of first appearance, "seed" among them when seeds vary. */
+/* Axes: dotted keys that vary (several values in a block, other values or none in another block), in order of first
+ * appearance, "seed" last when it varies. */
 size_t pl_sweep_axis_count(const pl_sweep *s);
 const char *pl_sweep_axis(const pl_sweep *s, size_t index);
 

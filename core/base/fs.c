@@ -44,11 +44,11 @@ bool pl_path_is_folder(const char *path) {
 }
 
 /* The folder is looked at after mkdir failed: a read-only parent answers EROFS or EACCES also for one that is there. */
-static pl_status make_folder(const char *path, pl_err *e) {
+static pl_status make_folder(const char *path, const char *whole, pl_err *e) {
   if (mkdir(path, 0777) == 0) return PL_OK;
   int reason = errno;
   if (pl_path_is_folder(path)) return PL_OK;
-  return pl_fail(e, PL_FAIL, "%s: cannot make this folder: %s", path,
+  return pl_fail(e, PL_FAIL, "%s: cannot make this folder: %s: %s", whole, path,
                  reason == EEXIST ? "a file of that name is there" : strerror(reason));
 }
 
@@ -58,10 +58,10 @@ pl_status pl_make_folders(const char *path, pl_err *e) {
   if (st != PL_OK) return st;
   for (char *slash = strchr(part + (part[0] == '/'), '/'); slash && st == PL_OK; slash = strchr(slash + 1, '/')) {
     *slash = '\0';
-    st = make_folder(part, e);
+    st = make_folder(part, path, e);
     *slash = '/';
   }
-  if (st == PL_OK) st = make_folder(part, e);
+  if (st == PL_OK) st = make_folder(part, path, e);
   pl_free(part);
   return st;
 }

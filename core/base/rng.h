@@ -13,7 +13,7 @@ typedef enum pl_stream {
   PL_STREAM_INIT = 1,      /* weights, counter high word = hash of the segment's name */
   PL_STREAM_DATA = 2,      /* data order, counter = (step, index in the batch) */
   PL_STREAM_NOISE = 3,     /* gradient noise of the quadratic model */
-  PL_STREAM_SWEEP = 4,     /* random axes, counter = (draw, hash of the axis) */
+  PL_STREAM_SWEEP = 4,     /* random axes, counter = (hash of the axis, draw) */
   PL_STREAM_SYNTHETIC = 5, /* the synthetic language's own tables and text */
   PL_STREAM_PROBLEM = 6    /* the quadratic model's own eigenvectors and optimum */
 } pl_stream;

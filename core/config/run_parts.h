@@ -1,4 +1,4 @@
-/* The parts of a run's configuration, as paths address them. Used by run_*.c alone. */
+/* The parts of a run's configuration, as paths address them. Used by run_*.c and by sweeps. */
 #ifndef PL_CONFIG_RUN_PARTS_H
 #define PL_CONFIG_RUN_PARTS_H
 

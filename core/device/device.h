@@ -112,8 +112,10 @@ struct pl_device {
   char kernel[96]; /* what computes: "avx512, OpenBLAS 0.3.21 SkylakeX"; recorded in meta.json */
 };
 
-/* Opens "cpu" or "paranoid"; PL_BAD for a device that this build or machine does not have. The kernels are chosen once,
- * here. */
+/* Opens "cpu" or "paranoid" (the CPU made hostile, for tests: a wrong argument aborts the process); PL_BAD for a device
+ * that this build or machine does not have. The kernels are chosen once, here: the best that the machine has, or those
+ * that the environment variable PIPELAG_ISA names (base, avx2, avx512; PL_BAD when they are absent). The BLAS chooses
+ * its own (OPENBLAS_CORETYPE). */
 PL_MUST_CHECK pl_status pl_device_open(const char *name, pl_device **out, pl_err *e);
 void pl_device_close(pl_device *d); /* NULL allowed */
 

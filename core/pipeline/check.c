@@ -150,8 +150,8 @@ static pl_status check_shape(const pl_schedule *s, int64_t *longest, pl_err *e) 
         updates += part == 1 && in->op == PL_OP_UPDATE;
       }
     if (updates != 1)
-      return pl_fail(e, PL_FAIL, "schedule %s: the body of stage %zu has %lld updates; it must have exactly one", s->name,
-                     p, (long long)updates);
+      return pl_fail(e, PL_FAIL, "schedule %s: the body of stage %zu has %lld updates; it must have exactly one",
+                     s->name, p, (long long)updates);
   }
   return PL_OK;
 }

@@ -95,8 +95,10 @@ static pl_status run(void *self, size_t p, const pl_instruction *in, int64_t t, 
   if (!find(g, p, in, t, &f, &s))
     return pl_fail(e, PL_FAIL, "schedule %s: stage %zu, \"%s\" of update %lld, microbatch %zu is out of turn",
                    g->args.schedule->name, p, pl_op_name(in->op), (long long)t, in->microbatch);
-  if (in->op == PL_OP_FORWARD) forward(g, p, in, f, s);
-  else if (in->op == PL_OP_BACKWARD) backward(g, p, in, f, s);
+  if (in->op == PL_OP_FORWARD)
+    forward(g, p, in, f, s);
+  else if (in->op == PL_OP_BACKWARD)
+    backward(g, p, in, f, s);
   else {
     pl_status st = transfer(g, p, in, f, s, done, e);
     /* Not there yet: the flight stays where it was. */

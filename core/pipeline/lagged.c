@@ -23,8 +23,7 @@ pl_status pl_schedule_lagged(size_t stages, size_t microbatches, const int64_t *
   *out = (pl_schedule){.name = "lagged", .stages = stages, .microbatches = microbatches};
   for (size_t p = 0; p < stages; p++) {
     pl_instructions *body = &out->program[p].body;
-    for (size_t j = 0; j < microbatches; j++)
-      PL_TRY(add_microbatch(body, p == 0, p == stages - 1, j, delay[p], e));
+    for (size_t j = 0; j < microbatches; j++) PL_TRY(add_microbatch(body, p == 0, p == stages - 1, j, delay[p], e));
     PL_TRY(pl_instructions_add(body, (pl_instruction){.op = PL_OP_UPDATE}, e));
   }
 out:

@@ -53,7 +53,8 @@ static pl_status run_stage(pl_player *p, size_t stage, int64_t target, bool *mov
 static pl_status stuck(const pl_player *p, size_t stage, pl_err *e) {
   const pl_cursor *c = &p->cursor[stage];
   const pl_instruction *in = &part_of(&p->schedule->program[stage], c->part)->items[c->index];
-  return pl_fail(e, PL_FAIL, "schedule %s: no stage can go on; stage %zu waits in \"%s\" of update %lld, microbatch %zu",
+  return pl_fail(e, PL_FAIL,
+                 "schedule %s: no stage can go on; stage %zu waits in \"%s\" of update %lld, microbatch %zu",
                  p->schedule->name, stage, pl_op_name(in->op), (long long)(c->done + in->ahead), in->microbatch);
 }
 

@@ -1,5 +1,5 @@
-/* Plays a schedule: walks every stage through its program, one stage until it waits, then the next. What instructions do
- * is the caller's: the checker only keeps books, the engine computes. */
+/* Plays a schedule: walks every stage through its program, one stage until it waits, then the next. What instructions
+ * do is the caller's: the checker only keeps books, the engine computes. */
 #ifndef PL_PIPELINE_PLAYER_H
 #define PL_PIPELINE_PLAYER_H
 

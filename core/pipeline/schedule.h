@@ -45,12 +45,12 @@ typedef struct pl_schedule {
 
 /* What follows from a schedule. */
 typedef struct pl_schedule_facts {
-  size_t slots[PL_MAX_STAGES];   /* microbatches in flight in a stage: activations to be kept */
-  size_t depth[PL_MAX_STAGES];   /* weight versions to be kept, the newest included */
-  int64_t delay[PL_MAX_STAGES];  /* steady delay in updates: newest version when the gradient is applied, minus the
-                                    version that its forward read; the largest over microbatches */
+  size_t slots[PL_MAX_STAGES];    /* microbatches in flight in a stage: activations to be kept */
+  size_t depth[PL_MAX_STAGES];    /* weight versions to be kept, the newest included */
+  int64_t delay[PL_MAX_STAGES];   /* steady delay in updates: newest version when the gradient is applied, minus the
+                                     version that its forward read; the largest over microbatches */
   size_t messages[PL_MAX_STAGES]; /* messages waiting between stage p and p+1 in either direction, at most */
-  size_t updates_open;           /* updates whose batches are in work at the same time */
+  size_t updates_open;            /* updates whose batches are in work at the same time */
 } pl_schedule_facts;
 
 const char *pl_op_name(pl_op op);
@@ -59,9 +59,9 @@ const char *pl_op_name(pl_op op);
 PL_MUST_CHECK pl_status pl_instructions_add(pl_instructions *list, pl_instruction instruction, pl_err *e);
 void pl_schedule_free(pl_schedule *s);
 
-/* Delay in one process, by definition instead of by the order of messages: every microbatch of update t runs forward and
- * backward on the weights that stage p had delay[p] updates ago, and every stage applies update t before t + 1 begins.
- * The caller frees the schedule, also after a failure. */
+/* Delay in one process, by definition instead of by the order of messages: every microbatch of update t runs forward
+ * and backward on the weights that stage p had delay[p] updates ago, and every stage applies update t before t + 1
+ * begins. The caller frees the schedule, also after a failure. */
 PL_MUST_CHECK pl_status pl_schedule_lagged(size_t stages, size_t microbatches, const int64_t *delay, pl_schedule *out,
                                            pl_err *e);
 

@@ -20,7 +20,8 @@ typedef struct pl_transport_type {
   const char *name;
   /* `data` is device memory that may be reused when the call returns. */
   pl_status (*send)(pl_transport *t, const pl_message *m, const pl_real *data, pl_err *e);
-  /* *there = false: not there yet, nothing was written. A transport whose sender is another process may wait instead. */
+  /* *there = false: not there yet, nothing was written. A transport whose sender is another process may wait instead.
+   */
   pl_status (*receive)(pl_transport *t, const pl_message *m, pl_real *data, bool *there, pl_err *e);
   void (*destroy)(pl_transport *t); /* NULL allowed */
 } pl_transport_type;

@@ -25,8 +25,8 @@ static pl_status send(pl_transport *base, const pl_message *m, const pl_real *da
     l->used = true;
     return PL_OK;
   }
-  return pl_fail(e, PL_FAIL, "between stage %zu and %zu more than %zu messages wait; the schedule allows no more", m->link,
-                 m->link + 1, t->count[m->link]);
+  return pl_fail(e, PL_FAIL, "between stage %zu and %zu more than %zu messages wait; the schedule allows no more",
+                 m->link, m->link + 1, t->count[m->link]);
 }
 
 static pl_status receive(pl_transport *base, const pl_message *m, pl_real *data, bool *there, pl_err *e) {
@@ -71,8 +71,8 @@ out:
   return st;
 }
 
-pl_status pl_transport_local(pl_device *device, const pl_schedule *schedule, const pl_schedule_facts *facts, size_t size,
-                             pl_transport **out, pl_err *e) {
+pl_status pl_transport_local(pl_device *device, const pl_schedule *schedule, const pl_schedule_facts *facts,
+                             size_t size, pl_transport **out, pl_err *e) {
   pl_status st = PL_OK;
   local_transport *t = NULL;
   *out = NULL;

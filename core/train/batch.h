@@ -1,5 +1,5 @@
-/* The batch of every update, cut into microbatches, in device memory. Which windows it has depends on (data seed, update)
- * only. */
+/* The batch of every update, cut into microbatches, in device memory. Which windows it has depends on (data seed,
+ * update) only. */
 #ifndef PL_TRAIN_BATCH_H
 #define PL_TRAIN_BATCH_H
 
@@ -17,10 +17,10 @@ typedef struct pl_batches {
   const pl_dataset *dataset; /* NULL: the model reads no tokens */
   uint64_t data_seed;
   size_t sequences, context, microbatches;
-  size_t depth;            /* updates whose batches are held at the same time */
-  int64_t *held;           /* [depth] update whose batch lies there; -1: none */
-  pl_batch *batches;       /* [depth * microbatches] */
-  int32_t *tokens;         /* device [depth * 2 * sequences * context]: tokens, then targets */
+  size_t depth;              /* updates whose batches are held at the same time */
+  int64_t *held;             /* [depth] update whose batch lies there; -1: none */
+  pl_batch *batches;         /* [depth * microbatches] */
+  int32_t *tokens;           /* device [depth * 2 * sequences * context]: tokens, then targets */
   int32_t *staging, *window; /* host: one batch, one window */
 } pl_batches;
 

@@ -13,7 +13,8 @@ static pl_status check_data(const pl_run_config *c, const pl_model_shape *shape,
                    c->model.type->name, c->data.type->name);
   if (shape->reads_tokens && c->train.val_tokens < (int64_t)shape->context)
     return pl_fail(e, PL_BAD,
-                   "train.val_tokens: %" PRId64 " is less than one sequence; allowed: at least the model's context, %zu",
+                   "train.val_tokens: %" PRId64
+                   " is less than one sequence; allowed: at least the model's context, %zu",
                    c->train.val_tokens, shape->context);
   return PL_OK;
 }
@@ -21,8 +22,10 @@ static pl_status check_data(const pl_run_config *c, const pl_model_shape *shape,
 static pl_status check_batch(const pl_run_config *c, const pl_model_shape *shape, pl_err *e) {
   int64_t context = (int64_t)shape->context, sequences = c->train.batch_tokens / context;
   if (c->train.batch_tokens % context != 0 || sequences == 0)
-    return pl_fail(e, PL_BAD, "train.batch_tokens: %" PRId64 " is no multiple of the model's context; allowed: multiples "
-                   "of %" PRId64, c->train.batch_tokens, context);
+    return pl_fail(e, PL_BAD,
+                   "train.batch_tokens: %" PRId64 " is no multiple of the model's context; allowed: multiples "
+                   "of %" PRId64,
+                   c->train.batch_tokens, context);
   if (c->pipeline.microbatches > sequences)
     return pl_fail(e, PL_BAD,
                    "pipeline.microbatches: %" PRId64 " is more than the %" PRId64
@@ -56,7 +59,8 @@ static pl_status check_stages(const pl_run_config *c, const pl_model_shape *shap
   return PL_OK;
 }
 
-/* On a per-stage profile a stage with a smaller delay makes update t before the others have their gradient of batch t. */
+/* On a per-stage profile a stage with a smaller delay makes update t before the others have their gradient of batch t.
+ */
 static pl_status check_slack(const pl_run_config *c, const pl_model_shape *shape, pl_err *e) {
   int64_t delay[PL_MAX_STAGES];
   size_t most = 0, least = 0;
@@ -69,12 +73,12 @@ static pl_status check_slack(const pl_run_config *c, const pl_model_shape *shape
   if (delay[most] == delay[least] || c->root.simulate_only || (!clips && !shape->tied_head)) return PL_OK;
   pl_str name = {0};
   pl_run_config_delay_name(c, &name);
-  pl_status st = pl_fail(
-      e, PL_BAD,
-      "%s needs gradients of every stage, but with the delays %s update t of stage %zu needs data of stage %zu that does "
-      "not exist yet; allowed: %s, the same delay for every stage, or simulate_only true",
-      clips ? "train.clip_scope: a global clip" : "model: a tied head", pl_str_text(&name), least, most,
-      clips ? "clip_scope \"stage\", clip 0" : "an untied head");
+  pl_status st = pl_fail(e, PL_BAD,
+                         "%s needs gradients of every stage, but with the delays %s update t of stage %zu needs data "
+                         "of stage %zu that does "
+                         "not exist yet; allowed: %s, the same delay for every stage, or simulate_only true",
+                         clips ? "train.clip_scope: a global clip" : "model: a tied head", pl_str_text(&name), least,
+                         most, clips ? "clip_scope \"stage\", clip 0" : "an untied head");
   pl_str_free(&name);
   return st;
 }

@@ -34,7 +34,7 @@ pl_status pl_checkpoints_open(const pl_run_config *config, pl_device *device, pl
                               const char *folder, pl_checkpoints *out, pl_err *e) {
   pl_status st = PL_OK;
   size_t largest = 0;
-  *out = (pl_checkpoints){.folder = folder, .device = device, .stages = stages, .stage_count = count};
+  *out = (pl_checkpoints){.folder = folder, .device = device, .stages = stages, .stage_count = count, .last = -1};
   if (!folder) return PL_OK;
   out->run_id = pl_run_config_id(config);
   for (size_t p = 0; p < count; p++)
@@ -139,17 +139,17 @@ static pl_status write_temporary(pl_checkpoints *c, const header *h, pl_err *e) 
   return st;
 }
 
-/* Keeps `step` and the one before it. Later ones were passed over when this attempt resumed. */
+/* Keeps `step` and the good one before it; what this attempt passed over when it resumed goes too. */
 static pl_status remove_others(pl_checkpoints *c, int64_t step, pl_err *e) {
   pl_status st = PL_OK;
-  int64_t before = -1, other = -1;
-  PL_TRY(latest_below(c, step, &before, e));
+  int64_t other = -1;
   PL_TRY(latest_below(c, INT64_MAX, &other, e));
   while (other >= 0) {
     set_path(c, other);
-    if (other != step && other != before) unlink(c->path);
+    if (other != step && other != c->last) unlink(c->path);
     PL_TRY(latest_below(c, other, &other, e));
   }
+  c->last = step;
 out:
   return st;
 }
@@ -255,7 +255,10 @@ pl_status pl_checkpoints_resume(pl_checkpoints *c, pl_counters *counters, pl_log
     bool log_is_short = false;
     set_path(c, step);
     *found = read_one(c, sink, counters, &log_is_short, &why) == PL_OK;
-    if (*found) break;
+    if (*found) {
+      c->last = step;
+      break;
+    }
     (void)pl_err_prefix(&why, "this checkpoint is passed over");
     if (say) say(say_self, why.text);
     /* The log grows again and would later look long enough, but with other points. */

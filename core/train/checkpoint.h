@@ -16,6 +16,7 @@ typedef struct pl_checkpoints {
   pl_real *staging;       /* host, one array */
   char *path, *temporary; /* of the file being written or read */
   size_t path_size;
+  int64_t last; /* step of the latest good one: written or resumed from by this attempt; -1: none */
 } pl_checkpoints;
 
 /* Borrows everything. The caller closes, also after a failure. */
@@ -23,8 +24,9 @@ PL_MUST_CHECK pl_status pl_checkpoints_open(const pl_run_config *config, pl_devi
                                             size_t count, const char *folder, pl_checkpoints *out, pl_err *e);
 void pl_checkpoints_close(pl_checkpoints *c);
 
-/* Writes the state after counters->step updates: log synced, file written and fsynced under another name, renamed, older
- * ones removed, sink told. PL_FAIL when it cannot be written; those before it are then untouched. `sink` may be NULL. */
+/* Writes the state after counters->step updates: log synced, file written and fsynced under another name, renamed,
+ * older ones removed, sink told. PL_FAIL when it cannot be written; those before it are then untouched. `sink` may be
+ * NULL. */
 PL_MUST_CHECK pl_status pl_checkpoints_save(pl_checkpoints *c, const pl_counters *counters, pl_log_sink *sink,
                                             pl_err *e);
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-static const double far_above = 1.0;      /* nats per token above the best train loss */
+static const double far_above = 1.0;       /* nats per token above the best train loss */
 static const double share_of_steps = 0.05; /* that may be far above */
 
 pl_counters pl_counters_new(void) {

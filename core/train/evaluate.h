@@ -13,11 +13,11 @@ typedef struct pl_evaluation {
   pl_model *model;
   size_t stages;
   const pl_dataset_type *type;
-  const pl_dataset *dataset;  /* NULL: the model reads no tokens; it is asked once, for one sample without noise */
-  size_t sequences, context;  /* windows of a call */
-  int32_t *tokens;            /* device [2 * sequences * context] */
-  int32_t *staging, *window;  /* host */
-  void *tape;                 /* for the stage that needs most */
+  const pl_dataset *dataset; /* NULL: the model reads no tokens; it is asked once, for one sample without noise */
+  size_t sequences, context; /* windows of a call */
+  int32_t *tokens;           /* device [2 * sequences * context] */
+  int32_t *staging, *window; /* host */
+  void *tape;                /* for the stage that needs most */
   pl_real *messages[2];
 } pl_evaluation;
 

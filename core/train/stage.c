@@ -26,8 +26,7 @@ pl_status pl_stage_create(const pl_run_config *config, pl_device *device, const 
   pl_status st = PL_OK;
   const pl_optimizer_type *optimizer = (const pl_optimizer_type *)config->optimizer.type;
   size_t scratch = optimizer->scratch_size ? optimizer->scratch_size(config->optimizer.config, layout) : 0;
-  *out = (pl_stage){
-      .device = device, .layout = layout, .delay = delay, .parameters = pl_layout_parameters(layout)};
+  *out = (pl_stage){.device = device, .layout = layout, .delay = delay, .parameters = pl_layout_parameters(layout)};
   size_t count = depth + optimizer->state_arrays;
   for (size_t c = 0; c < config->correction_count; c++) count += correction_arrays(config, c, delay);
   PL_TRY(pl_alloc(count, sizeof *out->kept, "the list of a stage's arrays", &out->kept, e));

@@ -18,8 +18,8 @@ typedef struct pl_step {
 
 /* Figures of one update. */
 typedef struct pl_update {
-  double loss; /* in: nats per token */
-  bool finite; /* loss and gradient */
+  double loss;                                   /* in: nats per token */
+  bool finite;                                   /* loss and gradient */
   double lr, grad_norm, clip_scale, update_norm; /* update_norm: NaN unless asked for */
 } pl_update;
 

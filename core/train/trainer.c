@@ -158,8 +158,12 @@ pl_status pl_train_weights(const pl_trainer_args *args, pl_outcome *out, pl_real
   pl_status st = PL_OK;
   double started = pl_clock_seconds(), none = (double)NAN;
   pl_training *t = NULL;
-  *out = (pl_outcome){.end = PL_END_DONE, .first_bad_step = -1, .resumed_from = -1, .final_val_loss = none,
-                      .val_loss_y = none, .tokens_per_second = none};
+  *out = (pl_outcome){.end = PL_END_DONE,
+                      .first_bad_step = -1,
+                      .resumed_from = -1,
+                      .final_val_loss = none,
+                      .val_loss_y = none,
+                      .tokens_per_second = none};
   if (weights) *weights = NULL;
   PL_TRY(pl_alloc(1, sizeof *t, "the training", &t, e));
   PL_TRY(pl_training_open(args, t, e));

@@ -42,7 +42,8 @@ static pl_status open_model(pl_training *t, pl_err *e) {
   t->model_type->shape(t->config->model.config, &t->shape);
   size_t vocab = t->shape.reads_tokens ? a->dataset_type->vocab(a->dataset) : 0;
   if (t->shape.vocab > 0 && vocab > t->shape.vocab)
-    return pl_fail(e, PL_BAD, "model.vocab: %zu is less than the %zu tokens of the dataset; allowed: at least that many",
+    return pl_fail(e, PL_BAD,
+                   "model.vocab: %zu is less than the %zu tokens of the dataset; allowed: at least that many",
                    t->shape.vocab, vocab);
   for (size_t p = 0; p <= t->stages; p++) t->first_layer[p] = t->shape.layers * p / t->stages;
   const pl_model_env env = {.device = a->device,
@@ -102,11 +103,12 @@ pl_status pl_training_open(const pl_trainer_args *args, pl_training *out, pl_err
   PL_TRY(open_model(t, e));
   PL_TRY(open_stages(t, e));
   PL_TRY(open_engine(t, e));
-  PL_TRY(pl_batches_create(t->config, &t->shape, args->device, args->dataset_type, args->dataset,
-                           t->facts.updates_open, &t->batches, e));
+  PL_TRY(pl_batches_create(t->config, &t->shape, args->device, args->dataset_type, args->dataset, t->facts.updates_open,
+                           &t->batches, e));
   PL_TRY(pl_evaluation_create(&t->shape, t->model_type, t->model, t->stages, largest_microbatch(t), args->device,
                               args->dataset_type, args->dataset, &t->evaluation, e));
-  PL_TRY(pl_checkpoints_open(t->config, args->device, t->stage, t->stages, args->checkpoint_folder, &t->checkpoints, e));
+  PL_TRY(
+      pl_checkpoints_open(t->config, args->device, t->stage, t->stages, args->checkpoint_folder, &t->checkpoints, e));
 out:
   return st;
 }

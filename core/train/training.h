@@ -27,12 +27,12 @@ typedef struct pl_training {
   pl_counters counters;
   pl_step step;
   pl_checkpoints checkpoints;
-  pl_real *host;     /* [size of the largest stage] */
+  pl_real *host;               /* [size of the largest stage] */
   bool arrived[PL_MAX_STAGES]; /* stages whose gradient of the current update is complete */
-  bool measure;      /* the current update is to be logged */
-  pl_update update;  /* the last one */
-  double delay, delay_mean; /* measured in it */
-  double val_loss_y;        /* after the last update; NaN without */
+  bool measure;                /* the current update is to be logged */
+  pl_update update;            /* the last one */
+  double delay, delay_mean;    /* measured in it */
+  double val_loss_y;           /* after the last update; NaN without */
 } pl_training;
 
 /* Allocates everything. The caller closes, also after a failure. */

@@ -130,24 +130,26 @@ out:
   return st;
 }
 
-static pl_status check_size(const char *split, size_t size, size_t context, pl_err *e) {
+static pl_status check_size(const char *split, const pl_files *files, size_t size, size_t context, pl_err *e) {
   if (pl_window_positions(size, context) > 0) return PL_OK;
-  return pl_fail(e, PL_BAD, "the %s text has %zu bytes, less than one window of context + 1 = %zu", split, size,
-                 context + 1);
+  return pl_fail(e, PL_BAD, "the %s text of \"%s\"%s has %zu bytes, less than one window of context + 1 = %zu", split,
+                 files->paths[0], files->count > 1 ? " and further files" : "", size, context + 1);
 }
 
-static pl_status check_sizes(const config *c, const pl_dataset *d, pl_err *e) {
+static pl_status check_sizes(const config *c, const pl_files *train, const pl_files *val, const pl_dataset *d,
+                             pl_err *e) {
   pl_status st = PL_OK;
-  PL_TRY(check_size("training", d->train_size, d->context, e));
+  PL_TRY(check_size("training", train, d->train_size, d->context, e));
   if (c->val.count == 0 && d->val_size == 0) {
-    st = pl_fail(
-        e, PL_BAD,
-        "the text has %zu bytes, too few for a validation block (block i of %lld bytes with i mod %lld = %lld); "
-        "give data.val or a smaller data.val_block",
-        d->train_size, (long long)c->val_block, (long long)split_period(c), (long long)c->val_index);
+    st = pl_fail(e, PL_BAD,
+                 "the text of \"%s\" has %zu bytes, too few for a validation block (block i of %lld bytes with i mod "
+                 "%lld = %lld); "
+                 "give data.val or a smaller data.val_block",
+                 train->paths[0], d->train_size, (long long)c->val_block, (long long)split_period(c),
+                 (long long)c->val_index);
     goto out;
   }
-  PL_TRY(check_size("validation", d->val_size, d->context, e));
+  PL_TRY(check_size("validation", val->count > 0 ? val : train, d->val_size, d->context, e));
   PL_TRY(pl_window_check(pl_window_positions(d->val_size, d->context), d->context, d->val_windows, e));
 out:
   return st;
@@ -170,7 +172,7 @@ static pl_status open_dataset(const void *section, const char *root, size_t cont
     PL_TRY(read_text(&val, &d->val, &d->val_size, e));
   else
     PL_TRY(split_blocks(c, d, e));
-  PL_TRY(check_sizes(c, d, e));
+  PL_TRY(check_sizes(c, &train, &val, d, e));
   d->fingerprint = pl_hash_join(pl_hash(d->train, d->train_size), pl_hash(d->val, d->val_size));
   *out = d;
   d = NULL;

@@ -1,5 +1,5 @@
-/* Checkpoints: a run that was stopped and resumed has the bits of the one that was not, whatever happened to the files in
- * between. */
+/* Checkpoints: a run that was stopped and resumed has the bits of the one that was not, whatever happened to the files
+ * in between. */
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -55,7 +55,7 @@ static bool has(int64_t step) {
 }
 
 #define MLP                                                                                                            \
-  "'model': {'type': 'mlp', 'layers': 2, 'hidden': 6, 'embedding': 4, 'window': 2, 'context': 4}, 'data': {'type': "  \
+  "'model': {'type': 'mlp', 'layers': 2, 'hidden': 6, 'embedding': 4, 'window': 2, 'context': 4}, 'data': {'type': "   \
   "'synthetic', 'vocab': 8}"
 
 static void open_mlp(rig *r, const char *optimizer, const char *correction, const char *rest) {
@@ -74,7 +74,8 @@ static void expect_same(const rig *whole, const rig *resumed, size_t first) {
   assert_int_equal(resumed->point_count, whole->point_count - first);
   for (size_t i = 0; i < resumed->point_count; i++) {
     assert_int_equal(whole->points[first + i].step, resumed->points[i].step);
-    assert_true(rig_same(whole->points[first + i].values, resumed->points[i].values, PL_SERIES_seconds * sizeof(double)));
+    assert_true(
+        rig_same(whole->points[first + i].values, resumed->points[i].values, PL_SERIES_seconds * sizeof(double)));
   }
   assert_int_equal(whole->outcome.end, resumed->outcome.end);
   assert_int_equal(whole->outcome.steps, resumed->outcome.steps);
@@ -88,6 +89,7 @@ static void stop_and_resume(rig *whole, rig *part, int64_t step) {
   part->args.progress = stop_there;
   stop_after = step;
   stop = step == 0;
+  part->log_length = 0;
   rig_train(part);
   assert_int_equal(part->outcome.end, PL_END_STOPPED);
   assert_int_equal(part->outcome.steps, step);
@@ -126,6 +128,7 @@ static void leave_two(rig *r) {
   r->args.progress = stop_there;
   stop_after = 9;
   stop = 0;
+  r->log_length = 0;
   rig_train(r);
   assert_int_equal(r->outcome.end, PL_END_STOPPED);
   assert_true(has(8) && has(9) && !has(6) && !has(4) && !has(2));
@@ -192,14 +195,12 @@ static void short_log(void **state) {
   open_mlp(&whole, "adamw", "'ef'", "");
   rig_train(&whole);
   open_mlp(&part, "adamw", "'ef'", ", 'checkpoint_every': 2");
-  part.log_length = 0;
   leave_two(&part); /* 10 points, of 100 bytes, when 9 was written */
   part.log_length = 999;
   rig_train(&part);
   assert_int_equal(part.outcome.resumed_from, 8);
   assert_non_null(strstr(part.line, "step 8"));
   expect_same(&whole, &part, 9);
-  part.log_length = 0;
   leave_two(&part);
   part.log_length = 1000;
   rig_train(&part);
@@ -243,7 +244,6 @@ static void skips_survive(void **state) {
   /* Rate 1e30 makes the second update's loss infinite or NaN; it and all later ones are skipped. */
   static const char rest[] = ", 'nonfinite': 'skip', 'clip': 0";
   open_mlp(&whole, "sgd", "'ef'", rest);
-  whole.config.optimizer.config[0] ^= 0;
   double lr = 1e30;
   memcpy(whole.config.optimizer.config, &lr, sizeof lr);
   rig_train(&whole);
@@ -257,36 +257,48 @@ static void skips_survive(void **state) {
   rig_close(&whole);
 }
 
-/* A folder that cannot be written: one sentence, PL_FAIL, and the old checkpoints stay. */
+/* Updates go on until the disk is full at checkpoint 8: one sentence, PL_FAIL, and checkpoint 4 is still good. */
+static void fill_disk(void *self, int64_t step, int64_t steps, double train_loss, double val_loss) {
+  char path[PATH];
+  (void)self;
+  (void)steps;
+  (void)train_loss;
+  (void)val_loss;
+  snprintf(path, sizeof path, "%s/step-%010d.ckpt.tmp", folder, 8);
+  if (step == 7) assert_int_equal(symlink("/dev/full", path), 0);
+}
+
 static void cannot_write(void **state) {
   (void)state;
-  rig part;
+  rig whole, part;
   pl_err e = {0};
+  open_mlp(&whole, "adamw", "'none'", ", 'checkpoint_every': 4");
+  rig_train(&whole);
   open_mlp(&part, "adamw", "'none'", ", 'checkpoint_every': 4");
   empty_folder();
   part.args.checkpoint_folder = "/proc/self/nothing";
   assert_int_equal(pl_train(&part.args, &part.outcome, &e), PL_FAIL);
   assert_non_null(strstr(e.text, "/proc/self/nothing"));
-  char path[PATH];
+  e = (pl_err){0};
   part.args.checkpoint_folder = folder;
-  snprintf(path, sizeof path, "%s/step-%010d.ckpt.tmp", folder, 8);
-  rig_train(&part);
-  assert_true(has(4) && has(8));
-  assert_int_equal(unlink(path_of(8, path)), 0);
-  snprintf(path, sizeof path, "%s/step-%010d.ckpt.tmp", folder, 8);
-  assert_int_equal(symlink("/dev/full", path), 0);
+  part.args.progress = fill_disk;
+  part.point_count = 0;
+  assert_int_equal(pl_train(&part.args, &part.outcome, &e), PL_FAIL);
+  assert_non_null(strstr(e.text, "No space left on device"));
+  assert_true(has(4) && !has(8));
+  part.args.progress = NULL;
   part.log_length = 1000000;
-  /* The leftover is removed at the start, so the full disk has to come later. */
   rig_train(&part);
-  assert_true(has(8));
+  assert_int_equal(part.outcome.resumed_from, 4);
+  expect_same(&whole, &part, 5);
   rig_close(&part);
+  rig_close(&whole);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_optimizer_and_correction), cmocka_unit_test(falls_back),
-      cmocka_unit_test(short_log),                      cmocka_unit_test(other_runs_and_leftovers),
-      cmocka_unit_test(skips_survive),                  cmocka_unit_test(cannot_write),
+      cmocka_unit_test(every_optimizer_and_correction), cmocka_unit_test(falls_back),    cmocka_unit_test(short_log),
+      cmocka_unit_test(other_runs_and_leftovers),       cmocka_unit_test(skips_survive), cmocka_unit_test(cannot_write),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

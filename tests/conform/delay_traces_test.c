@@ -371,7 +371,8 @@ int main(void) {
       cmocka_unit_test(hold_is_block_at_delay_1),
       cmocka_unit_test(feedback_is_nesterov),
       cmocka_unit_test(feedback_is_extrapolation),
-      cmocka_unit_test(queue_form_is_the_same), cmocka_unit_test(y_is_beside_x),
+      cmocka_unit_test(queue_form_is_the_same),
+      cmocka_unit_test(y_is_beside_x),
   };
   return cmocka_run_group_tests(tests, read_noise, NULL);
 }

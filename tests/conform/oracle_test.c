@@ -221,8 +221,7 @@ static bool agrees(const rig *r, int64_t shift) {
 }
 
 #define MLP "'model': {'type': 'mlp', 'layers': 4, 'hidden': 12, 'embedding': 6, 'window': 3, 'context': 8}"
-#define LLAMA                                                                                                          \
-  "'model': {'type': 'transformer', 'layers': 4, 'd_model': 16, 'heads': 2, 'context': 8, 'tied': %s}"
+#define LLAMA "'model': {'type': 'transformer', 'layers': 4, 'd_model': 16, 'heads': 2, 'context': 8, 'tied': %s}"
 #define QUADRATIC "'model': {'type': 'quadratic', 'dim': 12, 'layers': 4, 'noise': 0.1, 'rotated': true}"
 #define LANGUAGE "'data': {'type': 'synthetic', 'vocab': 16}"
 

@@ -87,19 +87,19 @@ static void microbatches_do_not_change_the_update(void **state) {
   rig first, other;
   char json[RIG_TEXT];
   for (size_t i = 0; i < 3; i++) {
-    snprintf(json, sizeof json,
-             "{'model': {'type': 'mlp', 'layers': 2, 'hidden': 12, 'context': 8}, 'data': {'type': 'synthetic', 'vocab': "
-             "16}, 'optimizer': {'type': 'sgd', 'lr': 0.1}, 'train': {'steps': 3, 'batch_tokens': 40, 'val_tokens': "
-             "72}, 'pipeline': {'microbatches': %s}}",
-             cuts[i]);
+    snprintf(
+        json, sizeof json,
+        "{'model': {'type': 'mlp', 'layers': 2, 'hidden': 12, 'context': 8}, 'data': {'type': 'synthetic', 'vocab': "
+        "16}, 'optimizer': {'type': 'sgd', 'lr': 0.1}, 'train': {'steps': 3, 'batch_tokens': 40, 'val_tokens': "
+        "72}, 'pipeline': {'microbatches': %s}}",
+        cuts[i]);
     rig *r = i == 0 ? &first : &other;
     rig_open(r, NULL, json);
     rig_train(r);
     if (i == 0) continue;
     assert_false(rig_same_weights(&first, &other));
     double worst = 0;
-    for (size_t j = 0; j < first.count; j++)
-      worst = fmax(worst, fabs((double)(first.weights[j] - other.weights[j])));
+    for (size_t j = 0; j < first.count; j++) worst = fmax(worst, fabs((double)(first.weights[j] - other.weights[j])));
     assert_true(worst < 10 * near);
     assert_true(fabs(first.outcome.final_val_loss - other.outcome.final_val_loss) < 10 * near);
     rig_close(&other);
@@ -112,12 +112,13 @@ static void splitting_into_stages(const char *tied, const char *delay) {
   rig first, other;
   char json[RIG_TEXT];
   for (size_t i = 0; i < 3; i++) {
-    snprintf(json, sizeof json,
-             "{'model': {'type': 'transformer', 'layers': 4, 'd_model': 16, 'heads': 2, 'context': 8, 'tied': %s}, 'data': "
-             "{'type': 'synthetic', 'vocab': 16}, 'optimizer': {'type': 'adamw', 'lr': 0.01}, %s, 'train': {'steps': 6, "
-             "'batch_tokens': 40, 'val_tokens': 72, 'val_every': 2, 'clip': 0.5}, 'pipeline': {'stages': %s, "
-             "'microbatches': 2}}",
-             tied, delay, stages[i]);
+    snprintf(
+        json, sizeof json,
+        "{'model': {'type': 'transformer', 'layers': 4, 'd_model': 16, 'heads': 2, 'context': 8, 'tied': %s}, 'data': "
+        "{'type': 'synthetic', 'vocab': 16}, 'optimizer': {'type': 'adamw', 'lr': 0.01}, %s, 'train': {'steps': 6, "
+        "'batch_tokens': 40, 'val_tokens': 72, 'val_every': 2, 'clip': 0.5}, 'pipeline': {'stages': %s, "
+        "'microbatches': 2}}",
+        tied, delay, stages[i]);
     rig *r = i == 0 ? &first : &other;
     rig_open(r, NULL, json);
     rig_train(r);
@@ -142,10 +143,11 @@ static void stages_do_not_change_a_bit(void **state) {
 
 static void train_quadratic(rig *r, const char *device, const char *rest) {
   char json[RIG_TEXT];
-  snprintf(json, sizeof json,
-           "{'model': {'type': 'quadratic', 'dim': 24, 'layers': 4, 'noise': 0.1}, 'data': 'none', 'optimizer': {'type': "
-           "'adamw', 'lr': 0.05}, 'train': {'steps': 12, 'batch_tokens': 4, 'clip_scope': 'stage'}, %s}",
-           rest);
+  snprintf(
+      json, sizeof json,
+      "{'model': {'type': 'quadratic', 'dim': 24, 'layers': 4, 'noise': 0.1}, 'data': 'none', 'optimizer': {'type': "
+      "'adamw', 'lr': 0.05}, 'train': {'steps': 12, 'batch_tokens': 4, 'clip_scope': 'stage'}, %s}",
+      rest);
   rig_open_on(r, device, NULL, json);
   rig_train(r);
 }
@@ -154,9 +156,12 @@ static void train_quadratic(rig *r, const char *device, const char *rest) {
 static void corrections_are_identity_at_delay_0(void **state) {
   (void)state;
   rig plain, other;
-  static const char *const others[] = {
-      "'delay': 0, 'correction': 'ef'", "'delay': 0, 'correction': 'lookahead'", "'delay': 0, 'correction': ['ef', 'lookahead']",
-      "'delay': 5, 'delay_start': 12", "'delay': 5, 'delay_start': 12, 'correction': 'ef'", "'delay': [0]"};
+  static const char *const others[] = {"'delay': 0, 'correction': 'ef'",
+                                       "'delay': 0, 'correction': 'lookahead'",
+                                       "'delay': 0, 'correction': ['ef', 'lookahead']",
+                                       "'delay': 5, 'delay_start': 12",
+                                       "'delay': 5, 'delay_start': 12, 'correction': 'ef'",
+                                       "'delay': [0]"};
   train_quadratic(&plain, "cpu", "'delay': 0");
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
     train_quadratic(&other, "cpu", others[i]);
@@ -361,11 +366,12 @@ static void weight_decay_forms(void **state) {
   for (size_t i = 0; i < 2; i++) {
     rig r;
     char json[RIG_TEXT];
-    snprintf(json, sizeof json,
-             "{'model': 'script', 'data': 'none', 'optimizer': {'type': 'sgd', 'lr': 0.5, 'momentum': 0.9}, 'delay': 2, "
-             "'train': {'steps': 2, 'batch_tokens': 1, 'warmup': 0, 'lr_schedule': 'constant', 'clip': 0.001, "
-             "'weight_decay': 0.2, 'weight_decay_form': '%s'}}",
-             forms[i]);
+    snprintf(
+        json, sizeof json,
+        "{'model': 'script', 'data': 'none', 'optimizer': {'type': 'sgd', 'lr': 0.5, 'momentum': 0.9}, 'delay': 2, "
+        "'train': {'steps': 2, 'batch_tokens': 1, 'warmup': 0, 'lr_schedule': 'constant', 'clip': 0.001, "
+        "'weight_decay': 0.2, 'weight_decay_form': '%s'}}",
+        forms[i]);
     the_script = (script){.loss = one, .gradient = nothing};
     rig_open(&r, &script_models, json);
     rig_train(&r);
@@ -399,65 +405,17 @@ static void log_has_one_point_per_update(void **state) {
   rig_close(&r);
 }
 
-static void refuse(const char *json, const char *text) {
-  rig r;
-  pl_err e = {0};
-  pl_status st = rig_config(&r, NULL, json, &e);
-  if (st != PL_BAD || !strstr(e.text, text)) fail_msg("%s: status %d, \"%s\" lacks \"%s\"", json, (int)st, e.text, text);
-  pl_json_release(r.json);
-}
-
-static void accept(const char *json) {
-  rig r;
-  pl_err e = {0};
-  rig_must(rig_config(&r, NULL, json, &e), &e);
-  pl_json_release(r.json);
-}
-
-#define Q "'model': {'type': 'quadratic', 'layers': 4}, 'data': 'none', 'optimizer': 'sgd'"
-#define M "'model': {'type': 'mlp', 'context': 64}, 'data': 'synthetic', 'optimizer': 'sgd'"
-#define T4 "'model': {'type': 'transformer', 'layers': 4, 'd_model': 16, 'heads': 2, 'tied': true, 'context': 64}, 'data': 'synthetic', 'optimizer': 'sgd'"
-
-static void bad_configs(void **state) {
-  (void)state;
-  refuse("{" M ", 'train': {'steps': 20, 'batch_tokens': 100}}", "train.batch_tokens: 100");
-  refuse("{" M ", 'train': {'steps': 20, 'batch_tokens': 32}}", "train.batch_tokens: 32");
-  refuse("{" M ", 'train': {'steps': 20, 'batch_tokens': 128}, 'pipeline': {'microbatches': 3}}",
-         "pipeline.microbatches: 3");
-  refuse("{" M ", 'train': {'steps': 20, 'val_tokens': 63}}", "train.val_tokens: 63");
-  refuse("{" Q ", 'train': {'steps': 20}, 'pipeline': {'stages': 5}}", "pipeline.stages: 5");
-  refuse("{" Q ", 'train': {'steps': 20, 'clip': 0}, 'delay': [1, 0], 'pipeline': {'stages': 4}}", "delay: ");
-  refuse("{" Q ", 'train': {'steps': 20}, 'delay_start': 21}", "delay_start: 21");
-  refuse("{" Q ", 'train': {'steps': 20, 'warmup': 20}}", "train.warmup: 20");
-  refuse("{" Q ", 'train': {'steps': 20, 'warmup': 1e300}}", "train.warmup: ");
-  refuse("{'model': 'quadratic', 'data': 'synthetic', 'optimizer': 'sgd', 'train': {'steps': 2}}", "data: ");
-  refuse("{'model': 'mlp', 'data': 'none', 'optimizer': 'sgd', 'train': {'steps': 2}}", "data: ");
-  accept("{" Q ", 'train': {'steps': 20}, 'delay_start': 20, 'delay': 3}");
-}
-
-static void slack(void **state) {
-  (void)state;
-  refuse("{" Q ", 'train': {'steps': 20}, 'delay': 'pipedream', 'pipeline': {'stages': 4}}",
-         "train.clip_scope: a global clip needs gradients of every stage, but with the delays pipedream update t of stage "
-         "3 needs data of stage 0 that does not exist yet; allowed: clip_scope \"stage\", clip 0, the same delay for every "
-         "stage, or simulate_only true");
-  refuse("{" Q ", 'train': {'steps': 20}, 'delay': [1, 1, 0, 1], 'pipeline': {'stages': 4}}", "update t of stage 2");
-  refuse("{" T4 ", 'train': {'steps': 20, 'clip': 0}, 'delay': [1, 1, 0, 1], 'pipeline': {'stages': 4}}",
-         "model: a tied head");
-  accept("{" Q ", 'train': {'steps': 20}, 'delay': 'pipedream', 'pipeline': {'stages': 4}, 'simulate_only': true}");
-  accept("{" Q ", 'train': {'steps': 20}, 'delay': 'pipedream'}");
-  accept("{" Q ", 'train': {'steps': 20, 'clip': 0}, 'delay': 'pipedream', 'pipeline': {'stages': 4}}");
-  accept("{" Q ", 'train': {'steps': 20, 'clip_scope': 'stage'}, 'delay': [2, 1], 'pipeline': {'stages': 2}}");
-  accept("{" Q ", 'train': {'steps': 20}, 'delay': [2, 2], 'pipeline': {'stages': 2}}");
-  accept("{" T4 ", 'train': {'steps': 20}, 'delay': 7, 'pipeline': {'stages': 4}}");
-}
+#define TIED                                                                                                           \
+  "'model': {'type': 'transformer', 'layers': 4, 'd_model': 16, 'heads': 2, 'tied': true, 'context': 64}, 'data': "    \
+  "'synthetic', 'optimizer': 'sgd'"
 
 /* A tied head on a per-stage profile: the copy equals the original after every update. */
 static void tied_copy_follows(void **state) {
   (void)state;
   rig r;
-  rig_open(&r, NULL, "{" T4 ", 'train': {'steps': 7, 'batch_tokens': 128, 'val_tokens': 64, 'weight_decay': 0.1}, 'delay': "
-                     "[3, 2, 1, 0], 'correction': 'ef', 'simulate_only': true, 'pipeline': {'stages': 4}}");
+  rig_open(&r, NULL,
+           "{" TIED ", 'train': {'steps': 7, 'batch_tokens': 128, 'val_tokens': 64, 'weight_decay': 0.1}, 'delay': "
+           "[3, 2, 1, 0], 'correction': 'ef', 'simulate_only': true, 'pipeline': {'stages': 4}}");
   rig_train(&r);
   /* The embedding is the first segment; the copy lies somewhere in the last stage. */
   size_t n = 64 * 16;
@@ -483,8 +441,6 @@ int main(void) {
       cmocka_unit_test(divergence_is_judged_at_the_end),
       cmocka_unit_test(weight_decay_forms),
       cmocka_unit_test(log_has_one_point_per_update),
-      cmocka_unit_test(bad_configs),
-      cmocka_unit_test(slack),
       cmocka_unit_test(tied_copy_follows),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

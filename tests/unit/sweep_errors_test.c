@@ -152,6 +152,13 @@ static void a_bad_combination_names_where_it_was_written(void **state) {
   expect_start("{" BASE ",'set':{'delay':[0,-1]}}", "dir/demo.json: --set delay[1]: -1");
 }
 
+static void a_relation_names_the_combination(void **state) {
+  (void)state;
+  const char *text = "{'base':{'data':'synthetic','optimizer':'sgd','train.steps':4},"
+                     "'grid':{'model':['transformer'],'model.d_model':[32,33],'delay':[0,1]}}";
+  expect_start(text, "dir/demo.json: model.d_model=33 delay=0: model.d_model: 33 is not a multiple of heads 2");
+}
+
 /* After a failure the sweep can still be rewound and freed. */
 static void a_failure_leaves_the_sweep_usable(void **state) {
   (void)state;
@@ -199,6 +206,7 @@ int main(void) {
       cmocka_unit_test(zipped_lists_are_equally_long),
       cmocka_unit_test(seeds_are_whole_numbers),
       cmocka_unit_test(a_bad_combination_names_where_it_was_written),
+      cmocka_unit_test(a_relation_names_the_combination),
       cmocka_unit_test(a_failure_leaves_the_sweep_usable),
       cmocka_unit_test(files_are_read_and_named),
   };

@@ -6,7 +6,7 @@
 #include "core/device/cpu/kernels/rows.h"
 
 enum {
-  BLOCK = 64,      /* query rows */
+  BLOCK = 32,      /* query rows */
   KEEP_TIME = 512, /* up to this length the probabilities are kept, beyond it their log-sum-exp: O(time) memory */
 };
 
@@ -47,21 +47,35 @@ size_t PL_KERNEL(attention_saved_size)(const pl_attention *s) {
 /* Two blocks: the probabilities and their gradients. */
 size_t PL_KERNEL(attention_scratch_size)(const pl_attention *s) { return 2 * smaller(BLOCK, s->time) * s->time; }
 
-/* Hides the keys after the row's own: the rest of a vector as -Infinity, whole vectors as 0. Returns how many entries
- * are left to compute. */
-static size_t mask_row(size_t allowed, size_t keys, pl_real *x) {
-  const size_t n = smaller(keys, (allowed + PL_LANES - 1) / PL_LANES * PL_LANES);
-  for (size_t j = allowed; j < n; j++) x[j] = (pl_real)-INFINITY;
-  memset(x + n, 0, (keys - n) * sizeof *x);
-  return n;
+/* How many entries of a row are worth computing: whole vectors. The rest are probabilities 0. */
+static size_t computed(size_t allowed, size_t keys) {
+  return smaller(keys, (allowed + PL_LANES - 1) / PL_LANES * PL_LANES);
 }
 
-/* Scores to probabilities in place; returns the log-sum-exp. */
-static pl_real softmax_row(size_t allowed, size_t keys, pl_real *x) {
-  const size_t n = mask_row(allowed, keys, x);
-  const pl_real top = pl_row_max(n, x), sum = pl_row_exp(n, top, true, x), factor = 1 / sum;
+/* Hides the keys after the row's own among its computed ones. Always one vector, so that no branch depends on the row.
+ */
+static void mask_row(size_t allowed, size_t n, pl_real *x) {
+  for (size_t j = n < PL_LANES ? 0 : n - PL_LANES; j < n; j++) x[j] = j < allowed ? x[j] : (pl_real)-INFINITY;
+}
+
+static void scale_row(size_t n, size_t keys, pl_real factor, pl_real *x) {
   for (size_t j = 0; j < n; j++) x[j] *= factor;
-  return top + (pl_real)log((double)sum);
+  memset(x + n, 0, (keys - n) * sizeof *x);
+}
+
+/* Scores to probabilities in place, lse[i] the log-sum-exp of a row. In passes over the block: the sums of one row wait
+ * for each other, rows do not. */
+static void softmax_block(size_t first, size_t rows, pl_real *p, pl_real *lse) {
+  const size_t keys = first + rows;
+  pl_real top[BLOCK], sum[BLOCK];
+  for (size_t i = 0; i < rows; i++) {
+    const size_t n = computed(first + i + 1, keys);
+    mask_row(first + i + 1, n, p + i * keys);
+    top[i] = pl_row_max(n, p + i * keys);
+  }
+  for (size_t i = 0; i < rows; i++) sum[i] = pl_row_exp(computed(first + i + 1, keys), top[i], true, p + i * keys);
+  for (size_t i = 0; i < rows; i++) scale_row(computed(first + i + 1, keys), keys, 1 / sum[i], p + i * keys);
+  for (size_t i = 0; lse && i < rows; i++) lse[i] = top[i] + (pl_real)log((double)sum[i]);
 }
 
 static void score_block(pl_device *d, const shape *s, size_t first, size_t rows, const pl_real *q, const pl_real *k,
@@ -77,10 +91,7 @@ static pl_real *forward_head(pl_device *d, const shape *s, const pl_real *q, con
     const size_t rows = smaller(BLOCK, s->time - first), keys = first + rows;
     pl_real *p = s->keep ? saved : scratch;
     score_block(d, s, first, rows, q, k, p);
-    for (size_t i = 0; i < rows; i++) {
-      const pl_real lse = softmax_row(first + i + 1, keys, p + i * keys);
-      if (!s->keep) saved[i] = lse;
-    }
+    softmax_block(first, rows, p, s->keep ? NULL : saved);
     d->ops->gemm(d, false, false, rows, s->head_dim, keys, 1, p, keys, v, s->kv_width, 0, out + first * s->q_width,
                  s->q_width);
     saved += block_saves(s, rows, keys);
@@ -107,8 +118,11 @@ static const pl_real *recall_block(pl_device *d, const shape *s, size_t first, s
   const size_t keys = first + rows;
   score_block(d, s, first, rows, q, k, p);
   for (size_t i = 0; i < rows; i++) {
+    const size_t n = computed(first + i + 1, keys);
     pl_real *x = p + i * keys;
-    (void)pl_row_exp(mask_row(first + i + 1, keys, x), saved[i], true, x);
+    mask_row(first + i + 1, n, x);
+    (void)pl_row_exp(n, saved[i], true, x);
+    memset(x + n, 0, (keys - n) * sizeof *x);
   }
   return p;
 }

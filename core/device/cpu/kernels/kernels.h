@@ -1,6 +1,6 @@
 /* The compute kernels. Every file of this folder is compiled once per instruction set with PL_ISA = base, avx2 or
- * avx512, and each extern name carries it: PL_KERNEL(rope) is pl_rope_avx512. All use plain multiplications and
- * additions in a fixed order, so that the sets agree bit for bit. */
+ * avx512, and each extern name carries it: PL_KERNEL(rope) is pl_rope_avx512. The order of additions is the same in all
+ * of them; only exp rounds differently in base, which has no fused multiply-add. */
 #ifndef PL_DEVICE_CPU_KERNELS_KERNELS_H
 #define PL_DEVICE_CPU_KERNELS_KERNELS_H
 
