@@ -77,10 +77,10 @@ static size_t collect(const pl_catalog *c, bool all, pl_arms *out, arm_ref *refs
     out->selected++;
     if (!isnan(loss)) out->with_result++;
     if (!r->document) continue;
-    refs[n++] = (arm_ref){.arm = arm_id(&r->config, false, false),
-                          .lr = pl_run_config_lr(&r->config),
+    refs[n++] = (arm_ref){.arm = arm_id(r->config, false, false),
+                          .lr = pl_run_config_lr(r->config),
                           .place = i,
-                          .run = {.run = r, .seed = r->config.root.seed, .loss = loss}};
+                          .run = {.run = r, .seed = r->config->root.seed, .loss = loss}};
   }
   qsort(refs, n, sizeof refs[0], by_arm);
   return n;
@@ -95,7 +95,7 @@ static void split(pl_arms *out, const arm_ref *refs, size_t n) {
     if (!new_cell && last->run.seed == r->run.seed) continue;
     if (new_arm)
       out->arms[out->count++] =
-          (pl_arm){.id = r->arm, .first = r->place, .config = &r->run.run->config, .cells = &out->cells[cells]};
+          (pl_arm){.id = r->arm, .first = r->place, .config = r->run.run->config, .cells = &out->cells[cells]};
     pl_arm *arm = &out->arms[out->count - 1];
     if (new_cell) {
       out->cells[cells++] = (pl_arm_cell){.lr = r->lr, .runs = &out->runs[runs]};
@@ -104,7 +104,7 @@ static void split(pl_arms *out, const arm_ref *refs, size_t n) {
     out->runs[runs++] = r->run;
     if (r->place < arm->first) {
       arm->first = r->place;
-      arm->config = &r->run.run->config;
+      arm->config = r->run.run->config;
     }
     if (++out->cells[cells - 1].count > out->max_runs) out->max_runs = out->cells[cells - 1].count;
   }

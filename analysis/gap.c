@@ -117,7 +117,7 @@ static void fill_won_back(gap_work *w, const pl_arm_cell *corrected, const pl_ar
   row->won_back = pl_ratio_of_means(w->corrected, w->sync, n, &row->gap_resolved);
 }
 
-static bool uses_simulation(const pl_arm *a) { return a->config->root.simulate_only && !a->sync; }
+static bool uses_simulation(const pl_arm *a) { return pl_run_config_is_simulated(a->config); }
 
 static pl_status name_row(const pl_arm *a, pl_gap_row *row, pl_err *e) {
   pl_status st = PL_OK;

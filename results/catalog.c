@@ -35,7 +35,8 @@ static pl_status read_config(const reader *r, const pl_catalog *c, pl_catalog_ru
   PL_TRY(pl_run_path(c->dir, run->id, "config.json", &path, e));
   if (!run->has_result && !pl_path_exists(path)) goto out;
   PL_TRY(pl_json_file_read(path, &document, e));
-  PL_TRY(pl_run_config_from_json(r->registries, document, path, &run->config, e));
+  PL_TRY(pl_alloc(1, sizeof *run->config, "a run's configuration", &run->config, e));
+  PL_TRY(pl_run_config_from_json(r->registries, document, path, run->config, e));
   run->document = pl_json_retain(document);
 out:
   pl_json_release(document);
@@ -99,6 +100,7 @@ out:
 void pl_catalog_free(pl_catalog *c) {
   for (size_t i = 0; i < c->count; i++) {
     pl_free(c->runs[i].label);
+    pl_free(c->runs[i].config);
     pl_json_release(c->runs[i].document);
   }
   pl_free(c->runs);

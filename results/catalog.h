@@ -11,9 +11,9 @@ typedef struct pl_catalog_run {
   bool current; /* still part of the newest frozen sweep file */
   pl_run_state state;
   bool has_result;
-  pl_result result;     /* when has_result */
-  pl_json *document;    /* config.json, keeps the config's strings alive; NULL when the folder is not there yet */
-  pl_run_config config; /* when document is not NULL */
+  pl_result result;      /* when has_result */
+  pl_json *document;     /* config.json, keeps the config's strings alive; NULL when the folder is not there yet */
+  pl_run_config *config; /* when document is not NULL */
 } pl_catalog_run;
 
 typedef struct pl_catalog {

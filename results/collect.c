@@ -109,18 +109,18 @@ static void id_of(const pl_catalog_run *r, pl_str *out) {
 }
 
 static void optimizer_of(const pl_catalog_run *r, pl_str *out) {
-  if (r->document) pl_str_append(out, r->config.optimizer.type->name);
+  if (r->document) pl_str_append(out, r->config->optimizer.type->name);
 }
 
 static void delay_of(const pl_catalog_run *r, pl_str *out) {
-  if (r->document) pl_run_config_delay_name(&r->config, out);
+  if (r->document) pl_run_config_delay_name(r->config, out);
 }
 
 static void correction_of(const pl_catalog_run *r, pl_str *out) {
-  if (r->document) pl_run_config_correction_name(&r->config, out);
+  if (r->document) pl_run_config_correction_name(r->config, out);
 }
 
-static double lr_of(const pl_catalog_run *r) { return r->document ? pl_run_config_lr(&r->config) : (double)NAN; }
+static double lr_of(const pl_catalog_run *r) { return r->document ? pl_run_config_lr(r->config) : (double)NAN; }
 
 /* Columns of the table of runs that are no figures. */
 static const struct {
@@ -181,7 +181,7 @@ static pl_status put_number_columns(const collector *k, pl_err *e) {
   pl_h5_write_ints(k->file, "table/index", ints, c->count);
   for (size_t i = 0; i < c->count; i++) ints[i] = c->runs[i].current;
   pl_h5_write_ints(k->file, "table/current", ints, c->count);
-  for (size_t i = 0; i < c->count; i++) ints[i] = c->runs[i].document ? c->runs[i].config.root.seed : -1;
+  for (size_t i = 0; i < c->count; i++) ints[i] = c->runs[i].document ? c->runs[i].config->root.seed : -1;
   pl_h5_write_ints(k->file, "table/seed", ints, c->count);
   for (size_t i = 0; i < c->count; i++) numbers[i] = lr_of(&c->runs[i]);
   pl_h5_write_numbers(k->file, "table/lr", numbers, c->count);

@@ -59,28 +59,44 @@ static pl_status check_stages(const pl_run_config *c, const pl_model_shape *shap
   return PL_OK;
 }
 
+static bool clips_globally(const pl_run_config *c) {
+  return c->train.clip > 0 && c->train.clip_scope == PL_CLIP_GLOBAL;
+}
+
 /* On a per-stage profile a stage with a smaller delay makes update t before the others have their gradient of batch t.
- */
-static pl_status check_slack(const pl_run_config *c, const pl_model_shape *shape, pl_err *e) {
+ * True when the run needs those nevertheless; then `least` and `most` are such stages. */
+static bool lacks_slack(const pl_run_config *c, const pl_model_shape *shape, size_t *least, size_t *most) {
   int64_t delay[PL_MAX_STAGES];
-  size_t most = 0, least = 0;
-  bool clips = c->train.clip > 0 && c->train.clip_scope == PL_CLIP_GLOBAL;
+  *least = *most = 0;
   pl_run_config_delays(c, delay);
   for (size_t p = 1; p < (size_t)c->pipeline.stages; p++) {
-    if (delay[p] > delay[most]) most = p;
-    if (delay[p] <= delay[least]) least = p;
+    if (delay[p] > delay[*most]) *most = p;
+    if (delay[p] <= delay[*least]) *least = p;
   }
-  if (delay[most] == delay[least] || c->root.simulate_only || (!clips && !shape->tied_head)) return PL_OK;
+  return delay[*most] != delay[*least] && (clips_globally(c) || shape->tied_head);
+}
+
+static pl_status check_slack(const pl_run_config *c, const pl_model_shape *shape, pl_err *e) {
+  size_t least, most;
+  if (c->root.simulate_only || !lacks_slack(c, shape, &least, &most)) return PL_OK;
+  bool clips = clips_globally(c);
   pl_str name = {0};
   pl_run_config_delay_name(c, &name);
   pl_status st = pl_fail(e, PL_BAD,
                          "%s needs gradients of every stage, but with the delays %s update t of stage %zu needs data "
-                         "of stage %zu that does "
-                         "not exist yet; allowed: %s, the same delay for every stage, or simulate_only true",
+                         "of stage %zu that does not exist yet; allowed: %s, the same delay for every stage, or "
+                         "simulate_only true",
                          clips ? "train.clip_scope: a global clip" : "model: a tied head", pl_str_text(&name), least,
                          most, clips ? "clip_scope \"stage\", clip 0" : "an untied head");
   pl_str_free(&name);
   return st;
+}
+
+bool pl_run_config_is_simulated(const pl_run_config *c) {
+  pl_model_shape shape = {0};
+  size_t least, most;
+  ((const pl_model_type *)c->model.type)->shape(c->model.config, &shape);
+  return c->root.simulate_only && lacks_slack(c, &shape, &least, &most);
 }
 
 pl_status pl_run_config_check(const pl_run_config *c, pl_err *e) {

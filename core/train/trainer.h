@@ -51,6 +51,10 @@ typedef struct pl_trainer_args {
  * simulate_only, device and precision. */
 PL_MUST_CHECK pl_status pl_run_config_check(const pl_run_config *c, pl_err *e);
 
+/* True when the run uses simulate_only for what a real pipeline cannot do: a global clip or a tied head on a per-stage
+ * delay. The config is checked. */
+bool pl_run_config_is_simulated(const pl_run_config *c);
+
 /* Trains to the end, to divergence or to `stop`; resumes from the newest good checkpoint in the folder. Not collective.
  */
 PL_MUST_CHECK pl_status pl_train(const pl_trainer_args *args, pl_outcome *out, pl_err *e);

@@ -1,8 +1,15 @@
 # The local runner: finishing, repeating, extending, failing, stopping, two at once, and what it prints.
 PIPELAG=$1
 fail() { echo "FAILED: $*"; exit 1; }
+# says PATTERN COMMAND...: the command succeeds and its output holds the pattern.
+says() {
+  local pattern=$1
+  shift
+  "$@" >said.txt 2>said.err || fail "$*: exit $?: $(cat said.err)"
+  grep -qE "$pattern" said.txt || fail "$*: no $pattern in: $(cat said.txt)"
+}
 states() { "$PIPELAG" status "$1" --json || true; }
-expect_state() { states "$1" | grep -q "\"$2\":$3[,}]" || fail "$1: expected $3 $2: $(states "$1")"; }
+expect_state() { states "$1" >said.txt; grep -q "\"$2\":$3[,}]" said.txt || fail "$1: expected $3 $2: $(cat said.txt)"; }
 cat >sweep.json <<'JSON'
 {
   "name": "small",
@@ -17,7 +24,7 @@ cat >sweep.json <<'JSON'
 JSON
 
 echo "-- dry run changes nothing"
-"$PIPELAG" run sweep.json -n -o out | grep -q '^8 runs' || fail "the count"
+says '^8 runs' "$PIPELAG" run sweep.json -n -o out
 [ ! -e out ] || fail "a dry run made files"
 
 echo "-- first run, then again: nothing to do"
@@ -33,9 +40,9 @@ grep -q '8 already finished, 0 to run' again.txt || fail "again: $(cat again.txt
 
 echo "-- an added axis value runs only what is new; an added axis at its old default keeps ids"
 sed 's/"seeds": \[0, 1\]/"seeds": [0, 1, 2]/' sweep.json >more.json
-"$PIPELAG" run more.json -q -o out | grep -q '4 done' || fail "four new runs"
+says '^4 done' "$PIPELAG" run more.json -q -o out
 sed 's/"delay": \[0, 1\]/"delay": [0, 1], "optimizer.momentum": [0.9]/; s/"seeds": \[0, 1\]/"seeds": [0, 1, 2]/' sweep.json >axis.json
-"$PIPELAG" run axis.json -o out | grep -q '12 already finished, 0 to run' || fail "old default"
+says '12 already finished, 0 to run' "$PIPELAG" run axis.json -o out
 [ -f out/sweep.json ] && [ -f out/sweep.1.json ] || fail "frozen copies: $(ls out)"
 
 echo "-- a failed run does not stop the rest, and shows its last lines"
@@ -98,6 +105,6 @@ script -qec "$PIPELAG run sweep.json -o tty --set train.steps=40000" /dev/null <
 grep -q $'\r\\[' tty.txt || fail "no bar on a terminal"
 
 echo "-- logs and status"
-"$PIPELAG" status out -v | grep -q ' done ' || fail status
-"$PIPELAG" logs out 0 | grep -q '== attempt 1 ==' || fail logs
+says ' done ' "$PIPELAG" status out -v
+says '== attempt 1 ==' "$PIPELAG" logs out 0
 got=0; "$PIPELAG" logs out zzzz 2>/dev/null || got=$?; [ $got = 3 ] || fail "logs of nothing: $got"

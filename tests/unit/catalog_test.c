@@ -266,7 +266,7 @@ static void bad_runs_are_named_and_the_others_are_there(void **state) {
     assert_int_equal(c.runs[i].result.outcome.steps, 100 + i);
     assert_true(c.runs[i].result.outcome.final_val_loss == 1.5 + i);
     assert_non_null(c.runs[i].document);
-    assert_int_equal(pl_run_config_id(&c.runs[i].config), ids[i]);
+    assert_int_equal(pl_run_config_id(c.runs[i].config), ids[i]);
   }
   pl_catalog_free(&c);
   c = open_catalog(*state, false); /* without configs the third is fine */

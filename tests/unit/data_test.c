@@ -125,9 +125,9 @@ static void check_bad_text(void **state) {
   must_refuse(f, t, "{'train': 'a.txt', 'val': 'a.txt'}", CONTEXT, 64, "name one file twice");
   must_refuse(f, t, "{'train': ['a.txt', './a.txt']}", CONTEXT, 64, "name one file twice");
   must_refuse(f, t, "{'train': 'short.txt', 'val': 'a.txt'}", CONTEXT, 64,
-              "training text has 8 bytes, less than one window of context + 1 = 9");
-  must_refuse(f, t, "{'train': 'a.txt', 'val': 'short.txt'}", CONTEXT, 8, "validation text has 8 bytes");
-  must_refuse(f, t, "{'train': 'a.txt', 'val': 'empty.txt'}", CONTEXT, 8, "validation text has 0 bytes");
+              "short.txt\" has 8 bytes, less than one window of context + 1 = 9");
+  must_refuse(f, t, "{'train': 'a.txt', 'val': 'short.txt'}", CONTEXT, 8, "short.txt\" has 8 bytes");
+  must_refuse(f, t, "{'train': 'a.txt', 'val': 'empty.txt'}", CONTEXT, 8, "empty.txt\" has 0 bytes");
   must_refuse(f, t, "{'train': 'a.txt'}", CONTEXT, 64, "block i of 16384 bytes with i mod 50 = 7");
   must_refuse(f, t, "{'train': 'a.txt', 'val': 'v.txt'}", CONTEXT, 104, "train.val_tokens asks for 13 (104 tokens)");
   must_refuse(f, t, "{'train': 'a.txt', 'val': 'v.txt'}", CONTEXT, 7, "train.val_tokens is 7");

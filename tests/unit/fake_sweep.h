@@ -9,6 +9,7 @@
 
 #include "core/base/fs.h"
 #include "core/base/memory.h"
+#include "core/train/model.h"
 #include "results/catalog.h"
 #include "results/journal.h"
 
@@ -37,7 +38,6 @@ static const pl_param fake_correction_params[] = {
 #define FAKE(symbol, text, table, size)                                                                                \
   static const pl_component symbol = {                                                                                 \
       .name = text, .summary = "made up", .source = "tests", .params = table, .config_size = size}
-FAKE(fake_toy, "toy", fake_model_params, sizeof(fake_model));
 FAKE(fake_none, "none", fake_nothing_params, 0);
 FAKE(fake_cosine, "cosine", fake_nothing_params, 0);
 FAKE(fake_adamw, "adamw", fake_optimizer_params, sizeof(fake_optimizer));
@@ -46,8 +46,18 @@ FAKE(fake_ef, "ef", fake_correction_params, sizeof(fake_correction));
 FAKE(fake_lookahead, "lookahead", fake_correction_params, sizeof(fake_correction));
 #undef FAKE
 
+static inline void fake_shape(const void *config, pl_model_shape *out) {
+  *out = (pl_model_shape){.layers = (size_t)((const fake_model *)config)->layers, .context = 1};
+}
+static const pl_model_type fake_toy = {.base = {.name = "toy",
+                                                .summary = "made up",
+                                                .source = "tests",
+                                                .params = fake_model_params,
+                                                .config_size = sizeof(fake_model)},
+                                       .shape = fake_shape};
+
 static inline pl_registries fake_registries(void) {
-  static const pl_component *const models[] = {&fake_toy}, *const datasets[] = {&fake_none},
+  static const pl_component *const models[] = {&fake_toy.base}, *const datasets[] = {&fake_none},
                                    *const schedules[] = {&fake_cosine}, *const optimizers[] = {&fake_adamw, &fake_muon},
                                    *const corrections[] = {&fake_ef, &fake_lookahead};
   return (pl_registries){.models = {"model", models, 1},
@@ -86,8 +96,9 @@ static inline pl_catalog_run *fake_run(pl_catalog *c, pl_run_state state, double
   run->has_result = state == PL_RUN_DONE || state == PL_RUN_DIVERGED || state == PL_RUN_FAILED;
   run->result = (pl_result){.state = state, .outcome = {.final_val_loss = loss, .tokens = 1000}};
   assert_int_equal(pl_json_parse(text, (size_t)length, "run", &run->document, &e), PL_OK);
-  if (pl_run_config_from_json(&r, run->document, "run", &run->config, &e) != PL_OK) fail_msg("%s", e.text);
-  run->id = pl_run_config_id(&run->config);
+  assert_int_equal(pl_alloc(1, sizeof *run->config, "a configuration", &run->config, &e), PL_OK);
+  if (pl_run_config_from_json(&r, run->document, "run", run->config, &e) != PL_OK) fail_msg("%s", e.text);
+  run->id = pl_run_config_id(run->config);
   assert_int_equal(pl_strdup(members, &run->label, &e), PL_OK);
   return run;
 }
@@ -108,7 +119,7 @@ static inline void fake_journal(const pl_catalog *c, const pl_catalog_run *run) 
   pl_err e = {0};
   char *path = NULL, *folder = NULL;
   pl_journal *j = NULL;
-  const pl_train_config *t = &run->config.train;
+  const pl_train_config *t = &run->config->train;
   const double final = isfinite(run->result.outcome.final_val_loss) ? run->result.outcome.final_val_loss : 6;
   assert_int_equal(pl_run_path(c->dir, run->id, "", &folder, &e), PL_OK);
   assert_int_equal(pl_make_folders(folder, &e), PL_OK);

@@ -19,7 +19,7 @@ static inline float multiply_add(float a, float b, float c) { return fmaf(a, b, 
 static inline float multiply_add(float a, float b, float c) { return a * b + c; }
 #endif
 
-/* Within 2 ulp on [-87.3, 88.3]; below it 0, above it Infinity. Cephes' expf: x = n ln 2 + r, e^r by a polynomial. */
+/* Within 1 ulp on [-87.3, 88.3]; below it 0, above it Infinity. Cephes' expf: x = n ln 2 + r, e^r by a polynomial. */
 static inline float pl_exp(float x) {
   const float round = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer, kept in the low bits */
   const float above = x < -88.0f ? -88.0f : x;
