@@ -29,8 +29,8 @@ static void print_result(const pl_options *o, const pl_plan *p, const pl_run_one
   const pl_outcome *out = &r->outcome;
   char rate[16];
   if (o->json) {
-    printf("{\"id\":\"%016" PRIx64 "\",\"state\":\"%s\",\"steps\":%" PRId64 "}\n", p->jobs[0].id,
-           pl_run_state_name(r->state), out->steps);
+    printf("{\"id\": \"%016" PRIx64 "\", \"state\": \"%s\", \"steps\": %" PRId64 ", \"tokens_per_second\": %.1f}\n",
+           p->jobs[0].id, pl_run_state_name(r->state), out->steps, out->tokens_per_second);
     return;
   }
   printf("%s: %" PRId64 " steps, val loss %.4f (best %.4f, initial %.4f), %s tokens/s%s%s\n",
