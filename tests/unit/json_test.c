@@ -140,7 +140,7 @@ static void many_keys_are_sorted(void **state) {
   (void)state;
   pl_json *object = pl_json_new_object();
   for (int i = 199; i >= 0; i--) {
-    char key[8];
+    char key[16];
     snprintf(key, sizeof key, "k%03d", i);
     assert_true(pl_json_set(object, key, pl_json_new_int(i)));
   }
