@@ -35,7 +35,7 @@ PY
 # readable: steps without gaps, and nothing older lost than the last record.
 readable() {
   "$PIPELAG" status killed --json >status.txt || true
-  grep -qE '"(lost|done|pending)":1' status.txt || { echo "kill $kills:"; cat status.txt; exit 1; }
+  grep -qE '"(lost|done|pending)":1|"runs":0' status.txt || { echo "kill $kills:"; cat status.txt; exit 1; }
   "$PIPELAG" collect killed -q -o killed.h5 2>collect.txt || { cat collect.txt; exit 1; }
 }
 deep_check() {
