@@ -48,7 +48,6 @@ static double loss_of(const pl_catalog_run *r) {
   case PL_RUN_DONE:
     return isfinite(r->result.outcome.final_val_loss) ? r->result.outcome.final_val_loss : (double)NAN;
   case PL_RUN_DIVERGED:
-  case PL_RUN_FAILED:
     return INFINITY;
   default:
     return NAN;
@@ -76,6 +75,7 @@ static size_t collect(const pl_catalog *c, bool all, pl_arms *out, arm_ref *refs
     double loss = loss_of(r);
     out->selected++;
     if (!isnan(loss)) out->with_result++;
+    if (r->state == PL_RUN_FAILED) out->failed++;
     if (!r->document) continue;
     refs[n++] = (arm_ref){.arm = arm_id(r->config, false, false),
                           .lr = pl_run_config_lr(r->config),
@@ -108,6 +108,7 @@ static void split(pl_arms *out, const arm_ref *refs, size_t n) {
     }
     if (++out->cells[cells - 1].count > out->max_runs) out->max_runs = out->cells[cells - 1].count;
   }
+  out->run_count = runs;
 }
 
 static int by_first(const void *a, const void *b) {

@@ -7,7 +7,8 @@
 typedef struct pl_arm_run {
   const pl_catalog_run *run; /* borrowed from the catalog */
   int64_t seed;
-  double loss; /* final validation loss; +infinity when it diverged or failed; NaN without an outcome yet */
+  double loss; /* final validation loss; +infinity when it diverged; NaN without an outcome (failed, or not finished
+                  yet) */
 } pl_arm_run;
 
 /* An arm at one learning rate; seeds ascending, each once. */
@@ -39,8 +40,10 @@ typedef struct pl_arms {
   size_t count;
   pl_arm_cell *cells;
   pl_arm_run *runs;
+  size_t run_count;
   size_t max_runs;              /* of any cell */
   size_t selected, with_result; /* runs of the catalog that belong, and how many of them have an outcome */
+  size_t failed;                /* how many ended without one */
 } pl_arms;
 
 /* Sorts the catalog's runs; `all` takes also those that left the sweep file. The catalog must outlive the arms. */
@@ -59,10 +62,10 @@ const pl_arm_cell *pl_arm_cell_at(const pl_arm *a, double lr);
 size_t pl_arm_common_seeds(const pl_arm *a, int64_t *seeds);
 
 /* Mean loss of a cell over those of its seeds that finished, of the given ones or of all when count is 0; NaN when
- * there are none. *bad counts those that diverged or failed. */
+ * there are none. *bad counts those that diverged. */
 double pl_arm_cell_mean(const pl_arm_cell *c, const int64_t *seeds, size_t count, size_t *bad);
 
-/* The learning rate with the fewest diverged or failed runs, then the lowest mean loss, over the common seeds (over
+/* The learning rate with the fewest diverged runs, then the lowest mean loss, over the common seeds (over
  * each rate's own when none is common). NULL when no run has an outcome. seeds[max_runs] is scratch. */
 const pl_arm_cell *pl_arm_best(const pl_arm *a, int64_t *seeds);
 

@@ -6,6 +6,7 @@
 
 #include "analysis/arms.h"
 #include "analysis/config_view.h"
+#include "analysis/mixed.h"
 #include "core/base/memory.h"
 
 static const char lr_key[] = "optimizer.lr";
@@ -24,7 +25,7 @@ static pl_status warn(gap_work *w, pl_err *e, const char *format, ...) PL_PRINTF
 
 static pl_status warn(gap_work *w, pl_err *e, const char *format, ...) {
   pl_gap_table *t = w->table;
-  char text[1024];
+  char text[2048];
   va_list args;
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
@@ -115,6 +116,12 @@ static void fill_won_back(gap_work *w, const pl_arm_cell *corrected, const pl_ar
     w->sync[i] = w->delayed[i] - w->sync[i];
   }
   row->won_back = pl_ratio_of_means(w->corrected, w->sync, n, &row->gap_resolved);
+  double sum = 0;
+  for (size_t i = 0; i < n; i++) sum += w->sync[i];
+  if (sum > 0) return;
+  /* Delay did no harm here, so there is nothing to win back. */
+  row->gap_resolved = false;
+  row->won_back.mean = row->won_back.low = row->won_back.high = NAN;
 }
 
 static bool uses_simulation(const pl_arm *a) { return pl_run_config_is_simulated(a->config); }
@@ -129,17 +136,42 @@ out:
   return st;
 }
 
+/* Where the losses of two rows are over other seeds than their gap, a reader's subtraction does not give it. */
+static pl_status warn_seeds(gap_work *w, const pl_arm *a, const pl_gap_row *row, const pl_arm_cell *sync, pl_err *e) {
+  size_t finished = 0;
+  if (row->sync || !sync || row->finished == 0) return PL_OK;
+  for (size_t i = 0; i < sync->count; i++) finished += pl_arm_finished(&sync->runs[i]);
+  if (row->gap.n == row->finished && row->gap.n == finished) return PL_OK;
+  return warn(w, e,
+              "%s: its gap is over %zu pair%s, its loss over %zu seed%s and the sync loss over %zu, so they differ",
+              a->name, row->gap.n, row->gap.n == 1 ? "" : "s", row->finished, row->finished == 1 ? "" : "s", finished);
+}
+
 /* Losses at every learning rate, also at those that no reading shows. */
 static pl_status warn_losses(gap_work *w, const pl_arm *a, pl_err *e) {
   char lr[32];
-  pl_status st = PL_OK;
-  for (size_t i = 0; st == PL_OK && i < a->cell_count; i++) {
-    const pl_arm_cell *c = &a->cells[i];
+  pl_str where = {0};
+  for (size_t i = 0; i < a->cell_count; i++) {
     size_t bad = 0;
-    (void)pl_arm_cell_mean(c, NULL, 0, &bad);
+    (void)pl_arm_cell_mean(&a->cells[i], NULL, 0, &bad);
     if (bad > 0)
-      st = warn(w, e, "%s at %s %s: %zu of %zu runs diverged or failed; loss and gap there are over the others",
-                a->name, lr_key, pl_format_number(c->lr, lr), bad, c->count);
+      pl_str_printf(&where, "%s%s (%zu of %zu)", where.length > 0 ? ", " : "", pl_format_number(a->cells[i].lr, lr),
+                    bad, a->cells[i].count);
+  }
+  pl_status st = pl_str_check(&where, e);
+  if (st == PL_OK && where.length > 0)
+    st = warn(w, e, "%s: runs diverged at %s %s; loss and gap there are over the others", a->name, lr_key, where.text);
+  pl_str_free(&where);
+  return st;
+}
+
+/* How the runs were made. */
+static pl_status warn_mixed(gap_work *w, const char *dir, pl_err *e) {
+  pl_str texts[2] = {{0}, {0}};
+  pl_status st = pl_mixed_find(dir, w->arms, &texts[0], &texts[1], e);
+  for (size_t i = 0; i < 2; i++) {
+    if (st == PL_OK && texts[i].length > 0) st = warn(w, e, "%s", texts[i].text);
+    pl_str_free(&texts[i]);
   }
   return st;
 }
@@ -158,7 +190,8 @@ static pl_status add_row(gap_work *w, const pl_arm *a, const pl_arm_cell *cell, 
   const pl_arm_cell *sync = a->baseline ? chosen(w, a->baseline, reading) : NULL;
   fill_gap(w, cell, sync, row);
   fill_won_back(w, cell, a->uncorrected ? chosen(w, a->uncorrected, reading) : NULL, sync, row);
-  return name_row(a, row, e);
+  pl_status st = warn_seeds(w, a, row, sync, e);
+  return st == PL_OK ? name_row(a, row, e) : st;
 }
 
 /* Sets the edge mark of a best row and says so. */
@@ -253,7 +286,10 @@ pl_status pl_gap_compute(const pl_catalog *c, const pl_gap_options *o, pl_gap_ta
   if (o->at_key) PL_TRY(add_fixed(&w, e));
   for (size_t i = 0; i < arms.count; i++) PL_TRY(warn_losses(&w, &arms.arms[i], e));
   if (arms.with_result < arms.selected)
-    PL_TRY(warn(&w, e, "%zu of %zu runs have no result yet", arms.selected - arms.with_result, arms.selected));
+    PL_TRY(warn(&w, e,
+                arms.failed > 0 ? "%zu of %zu runs have no result (%zu failed)" : "%zu of %zu runs have no result yet",
+                arms.selected - arms.with_result, arms.selected, arms.failed));
+  PL_TRY(warn_mixed(&w, c->dir, e));
 out:
   pl_free(w.best);
   pl_free(w.delayed);

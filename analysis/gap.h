@@ -29,11 +29,10 @@ typedef struct pl_gap_row {
   double lr;
   int lr_edge;      /* of the best reading: -1 the best is the lowest of several values tried, +1 the highest, else 0 */
   pl_estimate loss; /* final validation loss over the seeds that finished */
-  double
-      loss_median; /* over all seeds with an outcome, diverged and failed ones as +infinity; NaN when there are none */
-  pl_estimate gap; /* loss minus the paired sync run's, over seeds that both have */
-  pl_estimate won_back; /* part of the gap of the uncorrected arm that the correction wins back (ratio of means);
-                           interval by Fieller when resolved */
+  double loss_median;   /* over all seeds with an outcome, diverged ones as +infinity; NaN when there are none */
+  pl_estimate gap;      /* loss minus the paired sync run's, over seeds that both have */
+  pl_estimate won_back; /* part of the gap of the uncorrected arm that the correction wins back (ratio of means); NaN
+                           where that gap is none; interval by Fieller when resolved */
   bool gap_resolved;
   size_t finished, diverged, unfinished, total;
 } pl_gap_row;

@@ -103,7 +103,8 @@ static void append_frame(const pl_plot *p, pl_str *out) {
                 "  set terminal svg noenhanced size %d,%d font 'DejaVu Sans,12' background 'white'\n"
                 "}\n"
                 "set output '%s.'.format\n"
-                "set encoding utf8\n",
+                "set encoding utf8\n"
+                "set format '%%g'\n",
                 p->name, p->width * 3 / 2, p->height * 3 / 2, p->width, p->height, p->name);
 }
 

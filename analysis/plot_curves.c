@@ -6,7 +6,7 @@
 #include "analysis/plots.h"
 #include "core/base/memory.h"
 
-enum { MOST_POINTS = 600 };
+enum { MOST_POINTS = 600, LEAST_VALIDATIONS = 10 };
 static const double smoothing = 0.95;
 static const double shown_from = 0.2; /* share of the steps whose losses set the vertical range */
 
@@ -27,7 +27,7 @@ static const pl_arm_cell *drawn_cell(const pl_plot_input *in, const pl_arm *a, i
 static bool has_validation(const pl_plot_input *in, pl_arm_range range) {
   for (size_t i = range.first; i < range.last; i++) {
     const pl_train_config *t = &in->arms->arms[i].config->train;
-    if (t->val_every <= 0 || t->steps / t->val_every < 4) return false;
+    if (t->val_every <= 0 || t->steps / t->val_every < LEAST_VALIDATIONS) return false;
   }
   return true;
 }
@@ -73,7 +73,6 @@ static pl_status add_arm(const pl_plot_input *in, const pl_arm *a, bool validati
 }
 
 static void close_panel(const pl_arm *a, bool validation, const curve_panel *panel, pl_str *body) {
-  double margin = 0.05 * (panel->high - panel->low);
   pl_str_append(body, "set title ");
   pl_plot_quote(body, a->optimizer);
   pl_str_append(body, "\nset xlabel \"updates\\n \" offset 0,0.6\nset ylabel ");
@@ -81,11 +80,9 @@ static void close_panel(const pl_arm *a, bool validation, const curve_panel *pan
     pl_plot_quote(body, "validation loss (nats/token)");
   else
     pl_str_printf(body, "'train loss, EMA %g (nats/token)'", smoothing);
-  if (margin > 0)
-    pl_str_printf(body, "\nset yrange [%.9g:%.9g]", panel->low - margin, panel->high + margin);
-  else
-    pl_str_append(body, "\nset yrange [*:*]");
-  pl_str_printf(body, "\nplot %s\n", pl_str_text(&panel->lines));
+  pl_str_append(body, "\n");
+  pl_plot_vertical(body, panel->low, panel->high, 0.05);
+  pl_str_printf(body, "plot %s\n", pl_str_text(&panel->lines));
 }
 
 pl_status pl_plot_loss_curves(const pl_plot_input *in, pl_arm_range group, pl_plot *p, pl_err *e) {

@@ -1,18 +1,20 @@
 /* Final loss against learning rate, one panel per optimizer. */
 #include <math.h>
+#include <string.h>
 
 #include "analysis/plots.h"
 #include "core/base/memory.h"
 
-enum { MOST_TICS = 6 };
+enum { MOST_TICS = 6, MOST_RATES = 64 };
 
 /* Lowest and highest values met in a panel. */
 typedef struct lr_bounds {
   double lr_low, lr_high, low, high;
+  bool diverged; /* some run did */
 } lr_bounds;
 
 static lr_bounds bounds_of(const pl_arms *a, pl_arm_range range) {
-  lr_bounds b = {INFINITY, -INFINITY, INFINITY, -INFINITY};
+  lr_bounds b = {INFINITY, -INFINITY, INFINITY, -INFINITY, false};
   for (size_t i = range.first; i < range.last; i++)
     for (size_t j = 0; j < a->arms[i].cell_count; j++) {
       const pl_arm_cell *c = &a->arms[i].cells[j];
@@ -20,6 +22,7 @@ static lr_bounds bounds_of(const pl_arms *a, pl_arm_range range) {
         if (isnan(c->runs[k].loss)) continue;
         b.lr_low = fmin(b.lr_low, c->lr);
         b.lr_high = fmax(b.lr_high, c->lr);
+        b.diverged = b.diverged || !pl_arm_finished(&c->runs[k]);
         if (!pl_arm_finished(&c->runs[k])) continue;
         b.low = fmin(b.low, c->runs[k].loss);
         b.high = fmax(b.high, c->runs[k].loss);
@@ -66,23 +69,32 @@ static void add_command(const pl_arm *a, const char *with, bool titled, pl_plot 
   pl_str_free(&label);
 }
 
-/* Tics at the learning rates themselves where they are few. */
+/* Keeps tics[count] ascending and each once; false when there is no room. */
+static bool add_tic(double *tics, size_t *count, double lr) {
+  size_t at = 0;
+  while (at < *count && tics[at] < lr) at++;
+  if (at < *count && tics[at] == lr) return true;
+  if (*count == MOST_RATES) return false;
+  memmove(&tics[at + 1], &tics[at], (*count - at) * sizeof tics[0]);
+  tics[at] = lr;
+  ++*count;
+  return true;
+}
+
+/* Tics at the learning rates themselves, at every second or so where they are many. */
 static void append_tics(const pl_arms *a, pl_arm_range range, pl_str *body) {
-  double tics[MOST_TICS];
+  double tics[MOST_RATES];
   size_t count = 0;
+  bool room = true;
   for (size_t i = range.first; i < range.last; i++)
-    for (size_t j = 0; j < a->arms[i].cell_count; j++) {
-      size_t k = 0;
-      while (k < count && tics[k] != a->arms[i].cells[j].lr) k++;
-      if (k < count) continue;
-      if (count == MOST_TICS) {
-        pl_str_append(body, "set xtics autofreq\n");
-        return;
-      }
-      tics[count++] = a->arms[i].cells[j].lr;
-    }
+    for (size_t j = 0; j < a->arms[i].cell_count; j++) room = room && add_tic(tics, &count, a->arms[i].cells[j].lr);
+  if (!room) {
+    pl_str_append(body, "set xtics autofreq\n");
+    return;
+  }
+  size_t stride = (count + MOST_TICS - 1) / MOST_TICS;
   pl_str_append(body, "set xtics (");
-  for (size_t k = 0; k < count; k++) pl_str_printf(body, "%s'%.4g' %.17g", k > 0 ? ", " : "", tics[k], tics[k]);
+  for (size_t k = 0; k < count; k += stride) pl_str_printf(body, "%s'%.3g' %.17g", k > 0 ? ", " : "", tics[k], tics[k]);
   pl_str_append(body, ")\n");
 }
 
@@ -94,22 +106,32 @@ static void append_panel(const pl_arms *a, pl_arm_range range, const lr_bounds *
       body, "\nset xlabel \"peak learning rate\\n \" offset 0,0.6\nset ylabel 'final validation loss (nats/token)'\n"
             "set logscale x 2\nset format x '%g'\n");
   append_tics(a, range, body);
-  pl_str_printf(body, "set xrange [%.9g:%.9g]\nset yrange [%.9g:%.9g]\nplot %s\n", b->lr_low / 1.3, b->lr_high * 1.3,
-                b->low - 0.08 * (top - b->low), top + 0.08 * (top - b->low), pl_str_text(lines));
+  pl_plot_vertical(body, b->low, top, 0.08);
+  pl_str_printf(body, "set xrange [%.9g:%.9g]\nplot %s\n", b->lr_low / 1.3, b->lr_high * 1.3, pl_str_text(lines));
+}
+
+/* A height above the losses: `share` of their range above the highest. */
+static double above(const lr_bounds *b, double share) {
+  if (pl_plot_spans_decades(b->low, b->high)) return b->high * pow(b->high / b->low, share);
+  return b->high + share * (b->high > b->low ? b->high - b->low : 1);
 }
 
 static bool add_panel(const pl_plot_input *in, pl_arm_range range, int64_t *seeds, pl_plot *p, pl_str *body) {
   lr_bounds b = bounds_of(in->arms, range);
-  double top = b.high > b.low ? b.high + 0.1 * (b.high - b.low) : b.high + 0.1;
+  const double lowest = 0.1, step = fmin(0.04, 0.3 / (double)(range.last - range.first));
+  double mark = lowest; /* each arm's diverged runs have a height of their own, so that none hides another */
   pl_str lines = {0};
   if (!(b.low <= b.high) || !(b.lr_low < b.lr_high)) return false; /* one rate is no curve */
   for (size_t i = range.first; i < range.last; i++) {
     const pl_arm *a = &in->arms->arms[i];
     if (add_means(a, seeds, p)) add_command(a, "linespoints lw 2 pt 7 ps 0.7", true, p, &lines);
-    if (add_runs(a, true, top, p)) add_command(a, "points pt 6 ps 0.5", false, p, &lines);
-    if (add_runs(a, false, top, p)) add_command(a, "points pt 2 ps 1.2 lw 2", false, p, &lines);
+    if (add_runs(a, true, 0, p)) add_command(a, "points pt 6 ps 0.5", false, p, &lines);
+    if (!add_runs(a, false, above(&b, mark), p)) continue;
+    add_command(a, "points pt 2 ps 1.2 lw 2", false, p, &lines);
+    mark += step;
   }
-  append_panel(in->arms, range, &b, top, &lines, body);
+  if (b.diverged) pl_str_append(&lines, ", \\\n  NaN with points pt 2 ps 1.2 lw 2 lc rgb '#444444' title 'diverged'");
+  append_panel(in->arms, range, &b, above(&b, fmax(lowest, mark - step)), &lines, body);
   if (lines.failed) body->failed = true;
   pl_str_free(&lines);
   return true;
@@ -125,13 +147,12 @@ pl_status pl_plot_loss_vs_lr(const pl_plot_input *in, pl_arm_range group, pl_plo
     pl_arm_range range = pl_arms_of_optimizer(in->arms, i);
     if (!add_panel(in, range, seeds, p, &body)) continue;
     panels++;
-    if (range.last - range.first > most_arms) most_arms = range.last - range.first;
+    if (range.last - range.first + 1 > most_arms) most_arms = range.last - range.first + 1; /* and the crosses */
   }
   if (panels > 0)
     pl_plot_panels(p, "Final loss against learning rate", in->arms->arms[group.first].group, panels, most_arms, &body);
   pl_str_append(&p->caption, "Final validation loss against learning rate: lines join the means over the seeds run at "
-                             "every learning rate of an arm, circles are single runs, crosses at the top diverged or "
-                             "failed");
+                             "every learning rate of an arm, circles are single runs, crosses at the top diverged");
   pl_free(seeds);
   pl_str_free(&body);
   return PL_OK;

@@ -1,4 +1,5 @@
 /* What the figures share. */
+#include <math.h>
 #include <string.h>
 
 #include "analysis/plots.h"
@@ -17,12 +18,13 @@ pl_arm_range pl_arms_of_optimizer(const pl_arms *a, size_t first) {
 }
 
 const char *pl_plot_color(size_t rank) {
-  static const char *const colors[] = {"#000000", "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"};
+  static const char *const colors[] = {"#000000", "#D55E00", "#0072B2", "#009E73", "#CC79A7",
+                                       "#E69F00", "#56B4E9", "#999999", "#F0E442"};
   return colors[rank % (sizeof colors / sizeof colors[0])];
 }
 
 void pl_plot_arm_style(const pl_arm *a, pl_str *script) {
-  static const char *const dashes[] = {"1", "(9,4)", "(2,3)", "(9,3,2,3)"};
+  static const char *const dashes[] = {"1", "(9,4)", "(2,3)", "(9,3,2,3)", "(9,3,2,3,2,3)", "(4,4)"};
   pl_str_printf(script, " lc rgb '%s' dt %s", pl_plot_color(a->delay_rank),
                 dashes[a->correction_rank % (sizeof dashes / sizeof dashes[0])]);
 }
@@ -34,6 +36,20 @@ void pl_plot_arm_label(const pl_arm *a, pl_str *label) {
   }
   pl_str_printf(label, "delay %s", a->delay);
   if (a->config->correction_count > 0) pl_str_printf(label, ", %s", a->correction);
+}
+
+bool pl_plot_spans_decades(double low, double high) { return low > 0 && isfinite(high) && high > 30 * low; }
+
+void pl_plot_vertical(pl_str *script, double low, double high, double share) {
+  if (pl_plot_spans_decades(low, high)) {
+    double margin = pow(high / low, share);
+    pl_str_printf(script, "set logscale y\nset yrange [%.9g:%.9g]\n", low / margin, high * margin);
+  } else if (low < high) {
+    double margin = share * (high - low);
+    pl_str_printf(script, "unset logscale y\nset yrange [%.9g:%.9g]\n", low - margin, high + margin);
+  } else {
+    pl_str_append(script, "unset logscale y\nset yrange [*:*]\n");
+  }
 }
 
 /* How much of the text fits on a line: up to the last blank within `width`, or the whole word when there is none. */
@@ -70,8 +86,9 @@ void pl_plot_panels(pl_plot *p, const char *title, const char *group, size_t pan
   size_t lines = pl_plot_heading(&p->script, title, group, columns * PANEL_WIDTH / LETTER_WIDTH);
   p->width = (int)(columns * PANEL_WIDTH);
   p->height = (int)(rows * (PANEL_HEIGHT + legend_rows * LINE_HEIGHT) + (lines + 1) * LINE_HEIGHT);
-  pl_str_append(&p->script, "\nset grid lc rgb '#DDDDDD' lt 1 lw 0.5\nset border 3 lc rgb '#444444'\n"
-                            "set tics nomirror\nset key bmargin center Left reverse vertical maxcols 1 samplen 4\n");
+  pl_str_append(&p->script,
+                "\nset grid lc rgb '#DDDDDD' lt 1 lw 0.5\nset border 3 lc rgb '#444444'\n"
+                "set tics nomirror\nset key bmargin center Left reverse vertical maxcols 1 samplen 4 font ',10'\n");
   pl_str_append(&p->script, pl_str_text(body));
   pl_str_append(&p->script, "unset multiplot\n");
 }

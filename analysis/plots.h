@@ -30,7 +30,7 @@ pl_status pl_plot_gap_vs_delay(const pl_plot_input *in, pl_arm_range group, pl_p
 pl_arm_range pl_arms_of_group(const pl_arms *a, size_t first);
 pl_arm_range pl_arms_of_optimizer(const pl_arms *a, size_t first);
 
-/* Colour-blind safe colours (Okabe & Ito 2008), black first; they repeat after seven. */
+/* Colour-blind safe colours (Okabe & Ito 2008) and a grey, black first; they repeat after nine. */
 const char *pl_plot_color(size_t rank);
 
 /* Appends " lc rgb '#...' dt N": colour by delay, dashes by correction, so that a style means the same in all panels.
@@ -43,6 +43,12 @@ void pl_plot_arm_label(const pl_arm *a, pl_str *label);
 /* Appends a gnuplot string of the title and, in lines of about `width` letters below it, the detail; returns the number
  * of lines. */
 size_t pl_plot_heading(pl_str *script, const char *title, const char *detail, size_t width);
+
+/* Whether the vertical axis of values in [low, high] is logarithmic: they are positive and span decades. */
+bool pl_plot_spans_decades(double low, double high);
+
+/* Appends the vertical range: [low, high] and a margin on both sides, `share` of the height; logarithmic as above. */
+void pl_plot_vertical(pl_str *script, double low, double high, double share);
 
 /* Puts panels, each drawn by its own plot command in `body`, side by side under a heading, with room for a legend below
  * each: sets the figure's size and script. */

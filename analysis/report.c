@@ -145,9 +145,9 @@ static void append_runs(const report *r, pl_str *out) {
 static pl_status write_markdown(const report *r, pl_err *e) {
   pl_str out = {0};
   append_summary(r, &out);
+  if (r->figures.length > 0) pl_str_printf(&out, "\n## Plots\n%s", pl_str_text(&r->figures));
   pl_str_append(&out, "\n## Gap\n");
   pl_table_markdown(r->in.table, &out);
-  if (r->figures.length > 0) pl_str_printf(&out, "\n## Plots\n%s", pl_str_text(&r->figures));
   append_runs(r, &out);
   if (r->figures.failed) out.failed = true;
   pl_status st = write_file(r, "report.md", &out, e);

@@ -29,20 +29,34 @@ static void free_shown(shown_row *r) {
   for (size_t i = 0; i < COLUMNS; i++) pl_str_free(&r->cells[i]);
 }
 
-static void show_mean(const pl_estimate *x, bool sign, pl_str *out) {
+/* Losses of language models need four decimals; those of test problems may be smaller than that. */
+static void show_number(const pl_gap_row *r, double value, bool sign, pl_str *out) {
+  bool small = fabs(r->loss.mean) < 0.05;
+  if (sign)
+    pl_str_printf(out, small ? "%+.3g" : "%+.4f", value);
+  else
+    pl_str_printf(out, small ? "%.3g" : "%.4f", value);
+}
+
+static void show_mean(const pl_gap_row *r, const pl_estimate *x, bool sign, pl_str *out) {
   if (x->n == 0)
     pl_str_append(out, "-");
   else
-    pl_str_printf(out, sign ? "%+.4f" : "%.4f", x->mean);
+    show_number(r, x->mean, sign, out);
 }
 
 static void show_interval(const pl_gap_row *r, pl_str *out) {
-  if (r->gap.n == 0)
+  if (r->gap.n == 0) {
     pl_str_append(out, "-");
-  else if (isnan(r->gap.low))
+  } else if (isnan(r->gap.low)) {
     pl_str_printf(out, "no interval (n=%zu)", r->gap.n);
-  else
-    pl_str_printf(out, "[%+.4f, %+.4f]", r->gap.low, r->gap.high);
+  } else {
+    pl_str_append(out, "[");
+    show_number(r, r->gap.low, true, out);
+    pl_str_append(out, ", ");
+    show_number(r, r->gap.high, true, out);
+    pl_str_append(out, "]");
+  }
 }
 
 static void show_won_back(const pl_gap_row *r, pl_str *out) {
@@ -69,8 +83,8 @@ static void show_row(const pl_gap_row *r, shown_row *out) {
   pl_str_printf(&c[1], "%s%s", r->delay, r->simulated ? "*" : "");
   pl_str_append(&c[2], r->correction);
   pl_str_printf(&c[3], "%.6g", r->lr);
-  show_mean(&r->loss, false, &c[4]);
-  show_mean(&r->gap, true, &c[5]);
+  show_mean(r, &r->loss, false, &c[4]);
+  show_mean(r, &r->gap, true, &c[5]);
   show_interval(r, &c[6]);
   show_won_back(r, &c[7]);
   pl_str_printf(&c[8], "%zu", r->sync ? r->loss.n : r->gap.n);

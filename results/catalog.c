@@ -51,6 +51,7 @@ static void read_run(const reader *r, pl_catalog *c, pl_catalog_run *run) {
   run->has_result = st == PL_OK;
   bool settled = st == PL_OK && (run->result.state == PL_RUN_DONE || run->result.state == PL_RUN_DIVERGED);
   run->state = settled ? run->result.state : pl_run_state_of(c->dir, run->id);
+  if (run->has_result) run->has_result = run->state == run->result.state;
   bool readable = st != PL_FAIL;
   if (r->configs && readable) readable = read_config(r, c, run, &e) == PL_OK;
   if (readable) return;

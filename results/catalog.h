@@ -10,7 +10,7 @@ typedef struct pl_catalog_run {
   char *label;  /* axis values as text */
   bool current; /* still part of the newest frozen sweep file */
   pl_run_state state;
-  bool has_result;
+  bool has_result;       /* of its last attempt: false while a failed or stopped run is being run again */
   pl_result result;      /* when has_result */
   pl_json *document;     /* config.json, keeps the config's strings alive; NULL when the folder is not there yet */
   pl_run_config *config; /* when document is not NULL */

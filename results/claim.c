@@ -1,5 +1,6 @@
 #include "results/claim.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -162,6 +163,39 @@ out:
 }
 
 pl_status pl_claim_take(const char *path, bool *taken, pl_err *e) { return take(path, 0, taken, e); }
+
+/* NAME.tmp.PID of a process that is gone. */
+static bool is_abandoned(const char *name) {
+  char *end;
+  const char *mark = strstr(name, ".tmp.");
+  if (!mark || mark[5] < '1' || mark[5] > '9') return false;
+  long pid = strtol(mark + 5, &end, 10);
+  return *end == '\0' && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+}
+
+/* A file that is just being written is no owner yet and stays. */
+static bool is_dead_claim(const char *path) {
+  char text[TEXT];
+  owner o;
+  return read_text(path, text) && parse(text, &o) && is_dead(text);
+}
+
+void pl_claim_tidy(const char *path) {
+  char *folder = NULL, *file = NULL;
+  if (pl_path_folder(path, &folder, NULL) != PL_OK) return;
+  const char *own = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+  size_t length = strlen(own);
+  DIR *entries = opendir(folder);
+  for (struct dirent *d = entries ? readdir(entries) : NULL; d; d = readdir(entries)) {
+    bool claim = strncmp(d->d_name, own, length) == 0 && d->d_name[length] == '.';
+    if (!claim && !is_abandoned(d->d_name)) continue;
+    if (pl_path_join(folder, d->d_name, &file, NULL) != PL_OK) continue;
+    if (!claim || is_dead_claim(file)) unlink(file);
+    pl_free(file);
+  }
+  if (entries) closedir(entries);
+  pl_free(folder);
+}
 
 void pl_claim_release(const char *path) {
   char text[TEXT], own[TEXT];

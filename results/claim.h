@@ -20,6 +20,10 @@ void pl_claim_describe(const char *path, pl_str *out);
  * claim is taken over; of any number of takers at most one wins. PL_FAIL when the file cannot be made. */
 PL_MUST_CHECK pl_status pl_claim_take(const char *path, bool *taken, pl_err *e);
 
+/* For the holder of a claim: removes what killed processes left in its folder, files NAME.tmp.PID that were being
+ * written and the beginnings of other claims. What a live process of this host writes is left alone. */
+void pl_claim_tidy(const char *path);
+
 /* Removes the file if it is this process's own. */
 void pl_claim_release(const char *path);
 

@@ -201,6 +201,9 @@ pl_status pl_curves_collect(const pl_catalog *c, const char *path, void (*say_li
   PL_TRY(pl_h5_create(&k.file, e));
   pl_h5_set_text(k.file, "/", "generator", "pipelag");
   pl_h5_set_text(k.file, "/", "name", c->name);
+  pl_h5_set_text(k.file, "/", "layout",
+                 "table/COLUMN: one entry a run, by index; runs/ID: the curves of a run against step and tokens, NaN "
+                 "where a series was not measured; attributes of runs/ID: its configuration and final figures");
   pl_h5_group(k.file, "runs");
   for (size_t i = 0; i < c->count; i++) PL_TRY(put_run(&k, &c->runs[i], e));
   PL_TRY(put_text_columns(&k, e));

@@ -125,6 +125,7 @@ pl_status pl_freeze_begin(const char *dir, const char *name, const pl_json *swee
   f->made = !pl_path_exists(dir);
   PL_TRY(pl_make_folders(dir, e));
   PL_TRY(take_lock(f, e));
+  pl_claim_tidy(f->lock);
   PL_TRY(check_name(f, name, e));
   PL_TRY(read_listed(f, e));
   *out = f;

@@ -2,12 +2,12 @@
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/fs.h"
 #include "core/base/memory.h"
 #include "results/claim.h"
+#include "results/journal_format.h"
 #include "results/json_file.h"
 
 static const char *const state_names[PL_RUN_STATES] = {"pending", "running", "done",      "diverged",
@@ -44,14 +44,11 @@ out:
   return st;
 }
 
-/* Last change of a file of the run; false when it is not there. */
-static bool changed_at(const char *sweep_dir, uint64_t id, const char *file, struct timespec *when) {
+static bool has_file(const char *sweep_dir, uint64_t id, const char *file) {
   char *path;
-  struct stat info;
   if (pl_run_path(sweep_dir, id, file, &path, NULL) != PL_OK) return false;
-  bool there = stat(path, &info) == 0;
+  bool there = pl_path_exists(path);
   pl_free(path);
-  if (there) *when = info.st_mtim;
   return there;
 }
 
@@ -63,23 +60,24 @@ static pl_claim_state look_at_claim(const char *sweep_dir, uint64_t id) {
   return state;
 }
 
-/* A dead claim that is newer than the result belongs to a later attempt, which never wrote its own. */
-static bool claim_is_newer(const char *sweep_dir, uint64_t id) {
-  struct timespec claim, result;
-  if (!changed_at(sweep_dir, id, "claim", &claim) || !changed_at(sweep_dir, id, "result.json", &result)) return false;
-  return claim.tv_sec > result.tv_sec || (claim.tv_sec == result.tv_sec && claim.tv_nsec > result.tv_nsec);
+/* The journal knows of an attempt that wrote no result. Counted, not told by file times, which follow clocks. */
+static bool has_later_attempt(const char *sweep_dir, uint64_t id, const pl_result *result) {
+  char *path;
+  if (pl_run_path(sweep_dir, id, "journal", &path, NULL) != PL_OK) return false;
+  bool later = pl_journal_last_attempt(path) > result->attempts;
+  pl_free(path);
+  return later;
 }
 
 pl_run_state pl_run_state_of(const char *sweep_dir, uint64_t id) {
   pl_result result;
-  struct timespec when;
   pl_status read = pl_run_read_result(sweep_dir, id, &result, NULL);
   if (read == PL_OK && (result.state == PL_RUN_DONE || result.state == PL_RUN_DIVERGED)) return result.state;
   pl_claim_state claim = look_at_claim(sweep_dir, id);
   if (claim == PL_CLAIM_LIVE) return PL_RUN_RUNNING;
-  if (read == PL_OK) return claim == PL_CLAIM_DEAD && claim_is_newer(sweep_dir, id) ? PL_RUN_LOST : result.state;
-  bool begun = read != PL_NOTHING || claim == PL_CLAIM_DEAD || changed_at(sweep_dir, id, "journal", &when) ||
-               changed_at(sweep_dir, id, "ckpt", &when);
+  if (read == PL_OK) return has_later_attempt(sweep_dir, id, &result) ? PL_RUN_LOST : result.state;
+  bool begun = read != PL_NOTHING || claim == PL_CLAIM_DEAD || has_file(sweep_dir, id, "journal") ||
+               has_file(sweep_dir, id, "ckpt");
   return begun ? PL_RUN_LOST : PL_RUN_PENDING;
 }
 
@@ -108,7 +106,10 @@ pl_status pl_run_claim(const char *sweep_dir, uint64_t id, bool *taken, pl_err *
   pl_status st = pl_run_path(sweep_dir, id, "claim", &path, e);
   if (st != PL_OK) return st;
   st = pl_claim_take(path, taken, e);
-  if (*taken) pl_run_mark(sweep_dir, id, PL_RUN_RUNNING);
+  if (*taken) {
+    pl_claim_tidy(path);
+    pl_run_mark(sweep_dir, id, PL_RUN_RUNNING);
+  }
   pl_free(path);
   return st;
 }

@@ -35,7 +35,7 @@ void pl_run_mark(const char *sweep_dir, uint64_t id, pl_run_state state);
 
 /* Claims the run for this process (a file with host, pid and the process's start time that appears whole or not).
  * *taken is false, without error, when a live process holds it; a dead process's claim on this host is taken over,
- * exactly one taker wins. Released by pl_run_release. */
+ * exactly one taker wins, and removes what the dead process was writing. Released by pl_run_release. */
 PL_MUST_CHECK pl_status pl_run_claim(const char *sweep_dir, uint64_t id, bool *taken, pl_err *e);
 void pl_run_release(const char *sweep_dir, uint64_t id);
 

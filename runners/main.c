@@ -1,9 +1,13 @@
 /* The program: finds the command, runs it, prints the one sentence of a failure, turns the status into the exit code.
  */
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "pl_version.h"
 #include "runners/command.h"
@@ -42,16 +46,27 @@ static const pl_command *find_command(const char *name) {
   return NULL;
 }
 
-int main(int argc, char **argv) {
-  setlocale(LC_CTYPE, "");
-  if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
-    print_usage(argc < 2 ? stderr : stdout);
-    return argc < 2 ? PL_BAD : PL_OK;
-  }
-  if (strcmp(argv[1], "--version") == 0) {
-    printf("pipelag %s (%.12s%s)\n", PL_VERSION, PL_GIT_COMMIT, PL_GIT_DIFF[0] != '\0' ? "+" : "");
-    return PL_OK;
-  }
+static void print_version(FILE *out, struct argp_state *state) {
+  (void)state;
+  fprintf(out, "pipelag %s (%.12s%s)\n", PL_VERSION, PL_GIT_COMMIT, PL_GIT_DIFF[0] != '\0' ? "+" : "");
+}
+
+/* What argp calls for --version after a command. */
+void (*argp_program_version_hook)(FILE *, struct argp_state *) = print_version;
+
+/* A file opened while a standard stream is closed would get its number, and messages would go into that file. The
+ * stream becomes one that cannot be used, so that writing to it still fails. */
+static void fill_closed_streams(void) {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+    if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+      (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY); /* the lowest free number is this one */
+}
+
+static bool is_one_of(const char *word, const char *a, const char *b, const char *c) {
+  return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
+}
+
+static pl_status run_command(int argc, char **argv) {
   const pl_command *command = find_command(argv[1]);
   if (command == NULL) return PL_BAD;
   pl_options options;
@@ -59,6 +74,23 @@ int main(int argc, char **argv) {
   pl_err e = {0};
   pl_status st = command->run(&options, &e);
   if (e.text[0] != '\0') fprintf(stderr, "pipelag: %s\n", e.text);
+  return st;
+}
+
+int main(int argc, char **argv) {
+  pl_status st = PL_OK;
+  fill_closed_streams();
+  setlocale(LC_CTYPE, "");
+  if (argc < 2) {
+    print_usage(stderr);
+    st = PL_BAD;
+  } else if (is_one_of(argv[1], "--help", "-h", "help")) {
+    print_usage(stdout);
+  } else if (is_one_of(argv[1], "--version", "-V", "version")) {
+    print_version(stdout, NULL);
+  } else {
+    st = run_command(argc, argv);
+  }
   if (fflush(stdout) != 0 && st == PL_OK) {
     fprintf(stderr, "pipelag: standard output could not be written\n");
     st = PL_FAIL;

@@ -1,6 +1,7 @@
 #include "runners/options.h"
 
 #include <argp.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +29,8 @@ static const struct argp_option all_options[] = {
     {"write-shards", 'w', "PREFIX", 0, "Write llm.c shards PREFIX_val_000000.bin, PREFIX_train_000001.bin, ...", 0},
 };
 
+static const struct argp_option short_help = {NULL, 'h', NULL, OPTION_HIDDEN, NULL, -1};
+
 enum { OPTION_COUNT = sizeof all_options / sizeof *all_options };
 
 typedef struct parse_state {
@@ -35,11 +38,20 @@ typedef struct parse_state {
   pl_options *out;
 } parse_state;
 
-static int64_t whole_number(struct argp_state *state, const char *option, const char *text) {
+static int64_t whole_number(struct argp_state *state, const char *option, const char *text, int64_t most) {
   int64_t value = 0;
-  if (pl_parse_int(text, &value) && value >= 1) return value;
-  argp_error(state, "%s: saw \"%.100s\"; allowed: a whole number from 1", option, text);
+  if (pl_parse_int(text, &value) && value >= 1 && value <= most) return value;
+  if (most == INT64_MAX)
+    argp_error(state, "%s: saw \"%.100s\"; allowed: a whole number from 1", option, text);
+  else
+    argp_error(state, "%s: saw \"%.100s\"; allowed: a whole number from 1 to %" PRId64, option, text, most);
   return 0;
+}
+
+/* An unset shell variable must not name the working folder. */
+static const char *path_text(struct argp_state *state, const char *what, const char *text) {
+  if (text[0] == '\0') argp_error(state, "%s: saw an empty text; allowed: a path", what);
+  return text;
 }
 
 static void set_text(struct argp_state *state, pl_options *o, const char *arg) {
@@ -51,6 +63,7 @@ static void set_text(struct argp_state *state, pl_options *o, const char *arg) {
 }
 
 static void set_argument(struct argp_state *state, const pl_command *command, pl_options *o, const char *arg) {
+  if (arg[0] == '\0') argp_error(state, "saw an empty argument; allowed: %s", command->arguments);
   if (o->arg_count < command->max_args && o->arg_count < PL_MAX_ARGS) {
     o->args[o->arg_count++] = arg;
     return;
@@ -63,11 +76,14 @@ static error_t parse_one(int key, char *arg, struct argp_state *state) {
   parse_state *p = state->input;
   pl_options *o = p->out;
   switch (key) {
+  case 'h':
+    argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
+    break;
   case 'S':
     set_text(state, o, arg);
     break;
   case 'o':
-    o->output = arg;
+    o->output = path_text(state, "--output", arg);
     break;
   case 'n':
     o->dry_run = true;
@@ -88,7 +104,7 @@ static error_t parse_one(int key, char *arg, struct argp_state *state) {
     o->yes = true;
     break;
   case 'j':
-    o->jobs = (int)whole_number(state, "--jobs", arg);
+    o->jobs = (int)whole_number(state, "--jobs", arg, PL_MAX_JOBS);
     break;
   case 'f':
     o->fail_fast = true;
@@ -97,7 +113,7 @@ static error_t parse_one(int key, char *arg, struct argp_state *state) {
     o->strict_diverged = true;
     break;
   case 'r':
-    o->data_root = arg;
+    o->data_root = path_text(state, "--data-root", arg);
     break;
   case 'a':
     o->at = arg;
@@ -106,13 +122,13 @@ static error_t parse_one(int key, char *arg, struct argp_state *state) {
     o->all = true;
     break;
   case 'm':
-    o->max_runs = (uint64_t)whole_number(state, "--max-runs", arg);
+    o->max_runs = (uint64_t)whole_number(state, "--max-runs", arg, INT64_MAX);
     break;
   case 't':
-    o->shard_tokens = whole_number(state, "--shard-tokens", arg);
+    o->shard_tokens = whole_number(state, "--shard-tokens", arg, INT32_MAX);
     break;
   case 'w':
-    o->prefix = arg;
+    o->prefix = path_text(state, "--write-shards", arg);
     break;
   case ARGP_KEY_ARG:
     set_argument(state, p->command, o, arg);
@@ -129,10 +145,11 @@ static error_t parse_one(int key, char *arg, struct argp_state *state) {
 
 void pl_options_parse(const pl_command *command, int argc, char **argv, pl_options *out) {
   *out = (pl_options){.max_runs = 100000, .shard_tokens = 100000000};
-  struct argp_option table[OPTION_COUNT + 1] = {0};
+  struct argp_option table[OPTION_COUNT + 2] = {0};
   size_t count = 0;
   for (size_t i = 0; i < OPTION_COUNT; i++)
     if (strchr(command->options, all_options[i].key) != NULL) table[count++] = all_options[i];
+  table[count] = short_help;
   char name[64];
   snprintf(name, sizeof name, "pipelag %s", command->name);
   argv[0] = name;

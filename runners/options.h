@@ -4,7 +4,7 @@
 
 #include "sweeps/sweep.h"
 
-enum { PL_MAX_ARGS = 256, PL_MAX_SETS = 64 };
+enum { PL_MAX_ARGS = 256, PL_MAX_SETS = 64, PL_MAX_JOBS = 4096 };
 
 typedef struct pl_options {
   const char *args[PL_MAX_ARGS]; /* positional, borrowed from argv like all texts here */

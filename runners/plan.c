@@ -99,6 +99,8 @@ pl_status pl_plan_freeze(pl_plan *p, pl_err *e) {
   for (size_t i = 0; i < p->count; i++)
     PL_TRY(pl_freeze_add(freeze, p->jobs[i].id, p->jobs[i].label, &p->jobs[i].index, e));
   PL_TRY(pl_freeze_commit(freeze, e));
+  pl_freeze_end(freeze); /* others need not wait for a million folders */
+  freeze = NULL;
   PL_TRY(create_runs(p, e));
 out:
   pl_freeze_end(freeze);

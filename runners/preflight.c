@@ -1,11 +1,18 @@
 #include "runners/preflight.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/base/fs.h"
 #include "core/base/memory.h"
 #include "core/train/dataset.h"
 #include "core/train/model.h"
+
+/* Puts "data: " before a sentence that does not start with a key itself. */
+static pl_status say_data(pl_err *e) {
+  bool key = e != NULL && (strncmp(e->text, "data.", 5) == 0 || strncmp(e->text, "train.", 6) == 0);
+  return key ? e->status : pl_err_prefix(e, "data");
+}
 
 static pl_status open_data(pl_preflight *p, const pl_run_config *c, size_t context, size_t *vocab, pl_err *e) {
   const pl_dataset_type *type = (const pl_dataset_type *)c->data.type;
@@ -20,7 +27,7 @@ static pl_status open_data(pl_preflight *p, const pl_run_config *c, size_t conte
   }
   pl_dataset *data = NULL;
   pl_status st = type->open(c->data.config, p->data_root, context, c->train.val_tokens, &data, e);
-  if (st != PL_OK) return pl_err_prefix(e, "data");
+  if (st != PL_OK) return say_data(e);
   *vocab = type->vocab(data);
   type->close(data);
   if (p->count == p->capacity) {

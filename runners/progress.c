@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -26,21 +27,37 @@ static int columns(void) {
   return size.ws_col;
 }
 
+/* "[####----] " of at most `room` places between the brackets; nothing where that is too little. The words matter more.
+ */
+static void draw_bar(double share, int room, char out[BAR_WIDTH + 4]) {
+  enum { LEAST = 4 };
+  int width = room < BAR_WIDTH ? room : BAR_WIDTH, filled = (int)(share * width + 0.5);
+  char *at = out;
+  *at = '\0';
+  if (width < LEAST) return;
+  *at++ = '[';
+  for (int i = 0; i < width; i++) *at++ = i < filled ? '#' : '-';
+  strcpy(at, "] ");
+}
+
+bool pl_progress_due(const pl_progress *p) {
+  return !p->quiet && pl_clock_seconds() - p->last >= (p->terminal ? 0.2 : 10.0);
+}
+
 void pl_progress_show(pl_progress *p, double share, const char *text) {
+  if (!pl_progress_due(p)) return;
   double now = pl_clock_seconds();
-  if (p->quiet || now - p->last < (p->terminal ? 0.2 : 10.0)) return;
   p->last = now;
-  char left[24] = "--:--", line[512], bar[BAR_WIDTH + 1];
+  char left[24] = "--:--", words[512], bar[BAR_WIDTH + 4];
   if (share > 0.002) pl_format_duration((now - p->started) * (1 - share) / share, left);
-  int filled = (int)(share * BAR_WIDTH + 0.5);
-  for (int i = 0; i < BAR_WIDTH; i++) bar[i] = i < filled ? '#' : '-';
-  bar[BAR_WIDTH] = '\0';
-  snprintf(line, sizeof line, "[%s] %3.0f%% %s, %s left", bar, floor(100 * share), text, left);
+  int length = snprintf(words, sizeof words, "%3.0f%% %s, %s left", floor(100 * share), text, left);
+  int width = p->terminal ? columns() - 1 : length + BAR_WIDTH + 3;
+  draw_bar(share, width - length - 3, bar);
   if (!p->terminal) {
-    fprintf(stderr, "%s\n", line);
+    fprintf(stderr, "%s%s\n", bar, words);
     return;
   }
-  fprintf(stderr, "\r%.*s\033[K", columns() - 1, line);
+  fprintf(stderr, "\r%s%.*s\033[K", bar, width, words);
   fflush(stderr);
   p->drawn = true;
 }

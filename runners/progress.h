@@ -12,7 +12,10 @@ typedef struct pl_progress {
 
 pl_progress pl_progress_begin(bool quiet);
 
-/* Shows "[####----]  41% TEXT, 01:23 left" when it is time: 5 times a second on a terminal, every 10 seconds elsewhere.
+/* Whether it is time to show something again: 5 times a second on a terminal, every 10 seconds elsewhere. */
+bool pl_progress_due(const pl_progress *p);
+
+/* Shows "[####----]  41% TEXT, 01:23 left" when it is due, the bar as wide as the terminal has room beside the words.
  * `share` is the part of the work done since the beginning, in [0, 1]; the remaining time is estimated from it. */
 void pl_progress_show(pl_progress *p, double share, const char *text);
 

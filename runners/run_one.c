@@ -29,6 +29,7 @@ typedef struct run_state {
   pl_device *device;
   double curves_written; /* clock */
   bool recorded;         /* in meta.json */
+  int64_t start_step;    /* -1: not known yet */
   int64_t said;          /* tenths of the run already logged */
 } run_state;
 
@@ -51,11 +52,11 @@ static pl_status write_curves(run_state *r, pl_err *e) {
 }
 
 /* Tells meta.json about this attempt, once. */
-static pl_status record_attempt(run_state *r, int64_t start_step, pl_err *e) {
+static pl_status record_attempt(run_state *r, pl_err *e) {
   if (r->recorded) return PL_OK;
   r->recorded = true;
   pl_attempt attempt = {.attempt = pl_journal_attempt(r->journal),
-                        .start_step = start_step,
+                        .start_step = r->start_step,
                         .device_kernel = r->device->kernel,
                         .data_fingerprint = r->dataset != NULL ? r->dataset_type->fingerprint(r->dataset) : 0,
                         .threads = 1};
@@ -66,10 +67,15 @@ static pl_status record_attempt(run_state *r, int64_t start_step, pl_err *e) {
   return st;
 }
 
-/* The first point tells where the attempt started. */
+/* An attempt starts with point 0 or with the update after a checkpoint, which not every log cadence has a point for. */
+static void note_start(run_state *r, int64_t step) {
+  if (r->start_step < 0) r->start_step = step > 0 ? step - 1 : 0;
+}
+
 static pl_status sink_write(void *self, const pl_point *p, pl_err *e) {
   run_state *r = self;
-  pl_status st = record_attempt(r, p->step > 0 ? p->step - 1 : 0, e);
+  note_start(r, p->step);
+  pl_status st = record_attempt(r, e);
   return st != PL_OK ? st : pl_journal_write(r->journal, p, e);
 }
 
@@ -87,6 +93,7 @@ static pl_status sink_checkpointed(void *self, pl_err *e) {
 
 static void on_progress(void *self, int64_t step, int64_t steps, double train_loss, double val_loss) {
   run_state *r = self;
+  note_start(r, step);
   if (r->args->progress != NULL) r->args->progress(r->args->progress_self, step, steps, train_loss, val_loss);
   int64_t tenths = step * 10 / steps;
   if (tenths <= r->said) return;
@@ -203,31 +210,42 @@ static void close_parts(run_state *r) {
   pl_free(r->checkpoints);
 }
 
+/* A run that has its outcome is never touched again. */
+static bool is_settled(const pl_run_one_args *args, pl_run_one_result *out) {
+  pl_result found;
+  if (pl_run_read_result(args->sweep_dir, args->id, &found, NULL) != PL_OK) return false;
+  if (found.state != PL_RUN_DONE && found.state != PL_RUN_DIVERGED) return false;
+  out->state = found.state;
+  out->outcome = found.outcome;
+  return true;
+}
+
+/* Under the claim. */
+static pl_status attempt(const pl_run_one_args *args, pl_run_one_result *out, pl_err *e) {
+  run_state r = {.args = args, .start_step = -1};
+  pl_status st = work(&r, out, e);
+  if (st != PL_OK) {
+    pl_err ignored = {0};
+    out->state = PL_RUN_FAILED;
+    if (r.log != NULL && e != NULL) say(&r, e->text);
+    (void)!pl_run_write_result(args->sweep_dir, args->id, PL_RUN_FAILED, NULL, e != NULL ? e->text : "", &ignored);
+  }
+  close_parts(&r);
+  return st;
+}
+
 pl_status pl_run_one(const pl_run_one_args *args, pl_run_one_result *out, pl_err *e) {
-  *out = (pl_run_one_result){.state = PL_RUN_PENDING};
   bool taken = false;
+  *out = (pl_run_one_result){.state = PL_RUN_PENDING};
+  if (is_settled(args, out)) return PL_OK;
   pl_status st = pl_run_claim(args->sweep_dir, args->id, &taken, e);
   if (st != PL_OK) return st;
   out->elsewhere = !taken;
   if (!taken) return PL_OK;
-  pl_result earlier;
-  if (pl_run_read_result(args->sweep_dir, args->id, &earlier, NULL) == PL_OK &&
-      (earlier.state == PL_RUN_DONE || earlier.state == PL_RUN_DIVERGED)) {
-    out->state = earlier.state;
-    out->outcome = earlier.outcome;
-    pl_run_release(args->sweep_dir, args->id);
-    return PL_OK;
-  }
-  run_state r = {.args = args};
-  st = work(&r, out, e);
-  if (st != PL_OK) {
-    out->state = PL_RUN_FAILED;
-    if (r.log != NULL && e != NULL) say(&r, e->text);
-    pl_err ignored = {0};
-    (void)!pl_run_write_result(args->sweep_dir, args->id, PL_RUN_FAILED, &out->outcome, e != NULL ? e->text : "",
-                               &ignored);
-  }
-  close_parts(&r);
+  if (is_settled(args, out)) /* by another process meanwhile */
+    pl_run_mark(args->sweep_dir, args->id, out->state);
+  else
+    st = attempt(args, out, e);
   pl_run_release(args->sweep_dir, args->id);
   return st;
 }

@@ -9,7 +9,7 @@ static pl_status at(const pl_block *b, const char *middle, const char *key, pl_s
   pl_str where = {0};
   if (st == PL_OK) return st;
   pl_block_where(b, &where);
-  pl_str_printf(&where, "%s%s", middle, key);
+  pl_str_printf(&where, "%s%.200s", middle, key);
   pl_err_prefix(e, "%s", pl_str_text(&where));
   pl_str_free(&where);
   return st;
@@ -34,6 +34,8 @@ static pl_status add_axis(pl_block *b, pl_axis_origin origin, size_t room, pl_ax
 }
 
 static pl_status add_key(pl_block *b, pl_axis *axis, const char *path, pl_axis_key **out, pl_err *e) {
+  pl_status st = pl_path_check(path, e);
+  if (st != PL_OK) return st;
   for (size_t a = 0; a < b->axis_count; a++)
     for (size_t k = 0; k < b->axes[a].count; k++)
       if (strcmp(b->axes[a].keys[k].path, path) == 0)
@@ -148,7 +150,7 @@ static pl_status add_sets(pl_block *b, const pl_json *set, pl_err *e) {
     if (st != PL_OK) return st;
     st = add_listed_key(b, axis, path, pl_json_iter_value(it), e);
     if (st != PL_OK) {
-      pl_err_prefix(e, "set.%s", path);
+      pl_err_prefix(e, "--set %.200s", path);
       return st;
     }
   }

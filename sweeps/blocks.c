@@ -33,15 +33,21 @@ static pl_status parse_block(pl_sweep *s, const pl_json *object, pl_err *e) {
   pl_block *b = &s->blocks[s->block_count - 1];
   const pl_json *set = pl_json_get(s->document, "set");
   pl_status st = PL_OK;
+  pl_str where = {0};
   if (b->kind != PL_BLOCK_BASE && pl_json_kind_of(object) != PL_JSON_OBJECT)
     return bad(b, "", object, b->kind == PL_BLOCK_RUNS ? "an object of settings" : "an object of axes", e);
+  if (b->kind == PL_BLOCK_GRID && pl_json_size(object) == 0) return bad(b, "", object, "at least one axis", e);
   const pl_json *fixed = b->kind == PL_BLOCK_RUNS ? object : pl_json_get(object, "base");
   if (fixed != NULL && pl_json_kind_of(fixed) != PL_JSON_OBJECT)
     return bad(b, ".base", fixed, "an object of settings", e);
-  PL_TRY(pl_entries_parse(fixed, set, &b->fixed, &b->fixed_count, e));
+  pl_block_where(b, &where);
+  if (b->kind != PL_BLOCK_RUNS) pl_str_append(&where, ".base");
+  PL_TRY(pl_str_check(&where, e));
+  PL_TRY(pl_entries_parse(fixed, set, pl_str_text(&where), &b->fixed, &b->fixed_count, e));
   PL_TRY(pl_alloc(axis_room(s, object), sizeof *b->axes, "the axes of a block", &b->axes, e));
   PL_TRY(pl_block_parse_axes(s, object, b, e));
 out:
+  pl_str_free(&where);
   return st;
 }
 

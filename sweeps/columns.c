@@ -113,17 +113,20 @@ static bool stands_bare(const char *text) {
   return true;
 }
 
+void pl_sweep_value_text(const pl_json *value, pl_str *out) {
+  const char *text = pl_json_string(value);
+  if (text != NULL && stands_bare(text))
+    pl_str_append(out, text);
+  else
+    pl_json_write_canonical(value, out);
+}
+
 void pl_sweep_label(const pl_sweep *s, const pl_sweep_run *run, pl_str *out) {
   const char *gap = "";
   for (size_t i = 0; i < s->column_count; i++) {
-    const pl_json *value = run->axis_values[i];
-    const char *text = pl_json_string(value);
-    if (value == NULL) continue;
+    if (run->axis_values[i] == NULL) continue;
     pl_str_printf(out, "%s%s=", gap, s->columns[i]);
-    if (text != NULL && stands_bare(text))
-      pl_str_append(out, text);
-    else
-      pl_json_write_canonical(value, out);
+    pl_sweep_value_text(run->axis_values[i], out);
     gap = " ";
   }
 }

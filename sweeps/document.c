@@ -87,8 +87,14 @@ static bool take_members(pl_json *to, const pl_json *from) {
   return ok;
 }
 
+/* A member that is not null: the config.json of a run says "name": null. */
+static const pl_json *given(const pl_json *document, const char *key) {
+  const pl_json *value = pl_json_get(document, key);
+  return pl_json_kind_of(value) == PL_JSON_NULL ? NULL : value;
+}
+
 static bool compose(const pl_json *document, const char *path, pl_json *out) {
-  const pl_json *name = pl_json_get(document, "name"), *notes = pl_json_get(document, "notes");
+  const pl_json *name = given(document, "name"), *notes = given(document, "notes");
   bool ok = out != NULL && pl_json_set(out, "name", name != NULL ? pl_json_retain(name) : default_name(path));
   if (ok && notes != NULL) ok = pl_json_set(out, "notes", pl_json_retain(notes));
   if (!is_run(document)) return ok && take_members(out, document);

@@ -158,8 +158,9 @@ out:
 static pl_status nothing_left(const pl_sweep *s, pl_err *e) {
   const char *rules = s->only_if.count == 0 ? "exclude removes" : "only_if removes";
   if (s->exclude.count > 0 && s->only_if.count > 0) rules = "exclude and only_if remove";
-  return pl_fail(e, PL_BAD, "%s all %llu runs; allowed: at least one run left", rules,
-                 (unsigned long long)s->counts.produced);
+  const unsigned long long all = s->counts.produced;
+  if (all == 1) return pl_fail(e, PL_BAD, "%s the only run; allowed: at least one run left", rules);
+  return pl_fail(e, PL_BAD, "%s all %llu runs; allowed: at least one run left", rules, all);
 }
 
 pl_status pl_sweep_next(pl_sweep *s, const pl_sweep_run **run, pl_err *e) {

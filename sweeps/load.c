@@ -31,7 +31,8 @@ pl_status pl_sweep_from_json(const pl_registries *r, const pl_json *document, co
   s->registries = r;
   PL_TRY(pl_strdup(path, &s->path, e));
   PL_TRY(pl_sweep_effective(document, path, sets, &s->document, &s->is_run_file, e));
-  PL_TRY(pl_entries_parse(pl_json_get(s->document, "base"), NULL, &s->base, &s->base_count, e));
+  PL_TRY(pl_entries_parse(pl_json_get(s->document, "base"), NULL, s->is_run_file ? "" : "base", &s->base,
+                          &s->base_count, e));
   PL_TRY(parse_seeds(s, e));
   PL_TRY(pl_sweep_parse_blocks(s, e));
   PL_TRY(pl_rules_parse(r, s->document, "exclude", &s->exclude, e));

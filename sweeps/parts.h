@@ -136,10 +136,13 @@ void pl_block_where(const pl_block *b, pl_str *out); /* "grid[0]"; appended */
 PL_MUST_CHECK pl_status pl_block_parse_axes(const pl_sweep *s, const pl_json *object, pl_block *b, pl_err *e);
 
 /* entries.c: an object's members as entries without `where`, those with fewer dots first, so that a section comes
- * before keys inside it however the file orders them. Keys of `left_out` (may be NULL) are not taken. */
-PL_MUST_CHECK pl_status pl_entries_parse(const pl_json *object, const pl_json *left_out, pl_entry **entries,
-                                         size_t *count, pl_err *e);
+ * before keys inside it however the file orders them. Keys of `left_out` (may be NULL) are not taken. A key that the
+ * object states twice, with dots and nested, is PL_BAD; messages start with `where` and a dot unless it is "". */
+PL_MUST_CHECK pl_status pl_entries_parse(const pl_json *object, const pl_json *left_out, const char *where,
+                                         pl_entry **entries, size_t *count, pl_err *e);
 size_t pl_path_depth(const char *path); /* its dots */
+/* Refuses a path that is longer than any key: a message could not hold it. */
+PL_MUST_CHECK pl_status pl_path_check(const char *path, pl_err *e);
 
 /* axis.c: the values of one axis as a list (new reference): a list as it is, or a range. Messages lack the place. */
 PL_MUST_CHECK pl_status pl_axis_values(const pl_json *value, pl_json **out, pl_err *e);

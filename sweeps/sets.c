@@ -64,8 +64,16 @@ static pl_status fold_seeds(pl_json *set, const pl_json *values, pl_err *e) {
   return pl_json_set(set, "seed", seeds) ? PL_OK : pl_fail(e, PL_FAIL, "out of memory for the seeds");
 }
 
+/* `a={"log_range":[1e-3,1],"n":4}`: no parameter is such an object, so it can only mean the axis. */
+static const pl_json *range_of(const pl_json *values) {
+  const pl_json *first = pl_json_at(values, 0);
+  bool range = pl_json_get(first, "range") != NULL || pl_json_get(first, "log_range") != NULL;
+  return pl_json_size(values) == 1 && range ? first : NULL;
+}
+
 static pl_status fold_values(pl_json *document, pl_json *set, const char *key, const pl_json *values, pl_err *e) {
-  bool of_sweep = strcmp(key, "name") == 0 || strcmp(key, "notes") == 0 || strncmp(key, "slurm.", 6) == 0;
+  bool of_sweep = strcmp(key, "name") == 0 || strcmp(key, "notes") == 0 || pl_path_after(key, "slurm") != NULL;
+  const pl_json *range = range_of(values);
   bool ok;
   if (strcmp(key, "seed") == 0 || strcmp(key, "seeds") == 0) return fold_seeds(set, values, e);
   if (of_sweep && pl_json_size(values) > 1)
@@ -73,19 +81,40 @@ static pl_status fold_values(pl_json *document, pl_json *set, const char *key, c
   if (of_sweep)
     ok = pl_json_set_path(document, key, pl_json_retain(pl_json_at(values, 0)));
   else
-    ok = pl_json_set(set, key, pl_json_retain(values));
+    ok = pl_json_set(set, key, pl_json_retain(range != NULL ? range : values));
   return ok ? PL_OK : pl_fail(e, PL_FAIL, "out of memory for the values");
+}
+
+static const char KEY_CHARACTERS[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+
+/* What is wrong before the "=", `length` bytes of which could be a key. */
+static pl_status no_key(const char *text, size_t length, pl_err *e) {
+  size_t equals = strcspn(text, "=");
+  if (text[equals] == '=' && equals > 0)
+    return pl_fail(e, PL_BAD, "the key \"%.*s\" has the character \"%.*s\"; allowed: letters, digits, _ and dots",
+                   equals < 100 ? (int)equals : 100, text, (text[length] & 0x80) != 0 ? 2 : 1, text + length);
+  return pl_fail(e, PL_BAD, "no key with a value; allowed: key=value, as in train.steps=100");
+}
+
+/* "base.delay" and "grid.delay" name a place in the file, but --set addresses the run. */
+static pl_status check_place(const char *key, pl_err *e) {
+  static const char *const places[] = {"base", "grid", "zip", "random", "runs", "exclude", "only_if", "set"};
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+    if (pl_path_after(key, places[i]) != NULL)
+      return pl_fail(e, PL_BAD, "\"%s\" is a place in a sweep file; allowed: a key of a run, as in train.steps=100",
+                     places[i]);
+  return PL_OK;
 }
 
 static pl_status fold(pl_json *document, pl_json *set, const char *text, pl_err *e) {
   pl_status st = PL_OK;
   pl_str key = {0};
   pl_json *values = NULL;
-  size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.");
-  if (length == 0 || text[length] != '=')
-    return pl_fail(e, PL_BAD, "no key with a value; allowed: key=value, as in train.steps=100");
+  size_t length = strspn(text, KEY_CHARACTERS);
+  if (length == 0 || text[length] != '=') return no_key(text, length, e);
   pl_str_append_bytes(&key, text, length);
   PL_TRY(pl_str_check(&key, e));
+  PL_TRY(check_place(pl_str_text(&key), e));
   PL_TRY(parse_values(text + length + 1, &values, e));
   PL_TRY(fold_values(document, set, pl_str_text(&key), values, e));
 out:
@@ -103,7 +132,7 @@ pl_status pl_sweep_fold_sets(pl_json *document, pl_sets sets, pl_err *e) {
   for (size_t i = 0; i < sets.count; i++) {
     st = fold(document, set, sets.texts[i], e);
     if (st != PL_OK) {
-      pl_err_prefix(e, "--set %s", sets.texts[i]);
+      pl_err_prefix(e, "--set %.200s", sets.texts[i]);
       goto out;
     }
   }

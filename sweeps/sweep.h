@@ -74,6 +74,9 @@ pl_sweep_counts pl_sweep_counted(const pl_sweep *s); /* so far */
 /* "optimizer=adamw optimizer.lr=0.004 delay=1 seed=0": the axis values of a run that are set. Appended. */
 void pl_sweep_label(const pl_sweep *s, const pl_sweep_run *run, pl_str *out);
 
+/* An axis value as labels and tables show it: a plain word bare, anything else as JSON. Appended. */
+void pl_sweep_value_text(const pl_json *value, pl_str *out);
+
 /* JSON Schema of a sweep file (new reference). */
 pl_json *pl_sweep_schema(const pl_registries *r);
 

@@ -48,8 +48,9 @@ static pl_status make_folder(const char *path, const char *whole, pl_err *e) {
   if (mkdir(path, 0777) == 0) return PL_OK;
   int reason = errno;
   if (pl_path_is_folder(path)) return PL_OK;
-  return pl_fail(e, PL_FAIL, "%s: cannot make this folder: %s: %s", whole, path,
-                 reason == EEXIST ? "a file of that name is there" : strerror(reason));
+  const char *why = reason == EEXIST || reason == ENOTDIR ? "a file of that name is there" : strerror(reason);
+  if (strcmp(path, whole) == 0) return pl_fail(e, PL_FAIL, "%s: cannot make this folder: %s", whole, why);
+  return pl_fail(e, PL_FAIL, "%s: cannot make this folder: %s: %s", whole, path, why);
 }
 
 pl_status pl_make_folders(const char *path, pl_err *e) {

@@ -1,5 +1,6 @@
 #include "core/base/json.h"
 
+#include <ctype.h>
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
@@ -30,6 +31,38 @@ static size_t trailing_comma(const char *bytes, size_t offset) {
   return offset > 0 && bytes[offset - 1] == ',' ? offset - 1 : SIZE_MAX;
 }
 
+/* What people write that JSON does not have, told by the first bytes of the offending token; NULL for anything else. */
+static const char *foreign_syntax(const char *bytes, size_t left) {
+  static const struct {
+    const char *start, *advice;
+  } known[] = {
+      {"//", "a comment; JSON has none, so put the text into the key \"notes\""},
+      {"/*", "a comment; JSON has none, so put the text into the key \"notes\""},
+      {"#", "a comment; JSON has none, so put the text into the key \"notes\""},
+      {"'", "a single quote; JSON strings stand in double quotes"},
+      {"True", "True; JSON writes true"},
+      {"False", "False; JSON writes false"},
+      {"None", "None; JSON writes null"},
+      {"NaN", "NaN; JSON has no such number"},
+      {"Infinity", "Infinity; JSON has no such number"},
+      {"-Infinity", "-Infinity; JSON has no such number"},
+  };
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    size_t length = strlen(known[i].start);
+    if (left >= length && memcmp(bytes, known[i].start, length) == 0) return known[i].advice;
+  }
+  return NULL;
+}
+
+/* Start of the word or number that ends at `last`. */
+static size_t word_start(const char *bytes, size_t last) {
+  static const char marks[] = "+-.";
+  while (last > 0 && bytes[last - 1] != '\0' &&
+         (isalnum((unsigned char)bytes[last - 1]) || strchr(marks, bytes[last - 1])))
+    last--;
+  return last;
+}
+
 /* jansson says nothing when it runs out of memory. Its position counts the bytes it has consumed: the offending token
  * is the last of them. */
 static pl_status explain(const pl_json_text *t, const json_error_t *error, pl_err *e) {
@@ -47,12 +80,16 @@ static pl_status explain(const pl_json_text *t, const json_error_t *error, pl_er
   if (code == json_error_premature_end_of_input)
     return pl_json_text_fail(t, t->length, e, "the text ends too early: %s", error->text);
   if (code == json_error_numeric_overflow)
-    return pl_json_text_fail(t, last, e, "number out of range: %s; integers take 64 bits, others a double",
-                             error->text);
+    return pl_json_text_fail(t, word_start(t->bytes, last), e,
+                             "number out of range: %s; integers take 64 bits, others a double", error->text);
   size_t comma = trailing_comma(t->bytes, last);
   if (comma != SIZE_MAX)
     return pl_json_text_fail(t, comma, e, "trailing comma before '%c'; JSON allows none there", t->bytes[last]);
-  return pl_json_text_fail(t, last, e, "%s", error->text);
+  if (code == json_error_null_character)
+    return pl_json_text_fail(t, string_start(t->bytes, last), e, "\\u0000 in a string; any other character is allowed");
+  if (code == json_error_invalid_syntax && isalnum((unsigned char)t->bytes[last])) last = word_start(t->bytes, last);
+  const char *advice = foreign_syntax(t->bytes + last, t->length - last);
+  return pl_json_text_fail(t, last, e, "%s", advice ? advice : error->text);
 }
 
 pl_status pl_json_parse(const char *text, size_t length, const char *name, pl_json **out, pl_err *e) {

@@ -33,7 +33,7 @@ pl_status pl_grow(size_t old_count, size_t new_count, size_t size, const char *w
   void *old;
   memcpy(&old, pointer, sizeof old);
   if (old && new_count <= old_count) return PL_OK;
-  void *grown;
+  void *grown = NULL; /* never read unset: -O3 cannot see that a failed call returns first */
   pl_status st = pl_alloc(new_count, size, what, &grown, e);
   if (st != PL_OK) return st;
   if (old) memcpy(grown, old, old_count * size);

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* User text inside a message may hold line breaks; a message is one line. */
+/* User text inside a message may hold line breaks and codes that a terminal obeys; a message is one plain line. */
 static void keep_one_line(char *text) {
   for (; *text; text++)
-    if (*text == '\n' || *text == '\r') *text = ' ';
+    if ((unsigned char)*text < ' ' || *text == 127) *text = ' ';
 }
 
 pl_status pl_fail(pl_err *e, pl_status status, const char *format, ...) {

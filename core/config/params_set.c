@@ -11,8 +11,12 @@ static pl_status wrong_kind(const pl_param *row, const pl_json *value, const cha
   const char *noun = kind == PL_JSON_STRING ? "the string " : kind == PL_JSON_ARRAY ? "the list " : "the object ";
   pl_str allowed = {0};
   pl_param_append_allowed(row, &allowed);
-  pl_fail(e, PL_BAD, "%s: must be %s, not %s%s", where, pl_str_text(&allowed), plain ? "" : noun,
-          pl_json_show(value, shown));
+  size_t count = 0;
+  while (row->choices && row->choices[count]) count++;
+  size_t near = kind == PL_JSON_STRING ? pl_nearest(pl_json_string(value), row->choices, count) : SIZE_MAX;
+  pl_fail(e, PL_BAD, "%s: must be %s, not %s%s%s%s%s", where, pl_str_text(&allowed), plain ? "" : noun,
+          pl_json_show(value, shown), near == SIZE_MAX ? "" : "; did you mean \"",
+          near == SIZE_MAX ? "" : row->choices[near], near == SIZE_MAX ? "" : "\"?");
   pl_str_free(&allowed);
   return PL_BAD;
 }

@@ -109,6 +109,7 @@ pl_status pl_fail_name(const char *const *names, size_t count, const char *name,
   if (nearest != SIZE_MAX) pl_str_printf(&text, "; did you mean \"%s\"?", names[nearest]);
   pl_str_append(&text, "; allowed: ");
   append_names(names, count, ", ", &text);
+  if (count == 0) pl_str_append(&text, "none, it has no parameters");
   pl_fail(e, PL_BAD, "%s: %s%s", where, seen, pl_str_text(&text));
   pl_str_free(&text);
   return PL_BAD;

@@ -109,8 +109,10 @@ static pl_status apply(builder *b, const item *i, pl_err *e) {
   if (i->part == PL_PART_ROOT || is_choice(i) || i->position < b->chosen[i->part].floor) return PL_OK;
   const char *where = i->member[0] ? pl_where(i->where, i->member, place) : i->where;
   if (i->part == PL_PART_CORRECTION && b->out->correction_count != 1)
-    return pl_fail(e, PL_BAD, "%s: a key of the correction needs exactly one correction, not %zu of them", where,
-                   b->out->correction_count);
+    return pl_fail(e, PL_BAD,
+                   "%s: a key of the correction needs exactly one correction, not %zu of them; allowed: an object in "
+                   "the list, as in [\"lookahead\", {\"type\": \"ef\", \"lambda\": 0.5}]",
+                   where, b->out->correction_count);
   return pl_fill(&b->filling[i->part], i->key, i->value, where, e);
 }
 

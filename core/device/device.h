@@ -47,8 +47,7 @@ typedef struct pl_ops {
   void (*add_rows_forward)(pl_device *d, size_t rows, size_t width, size_t period, const pl_real *table, pl_real *x);
   void (*add_rows_backward)(pl_device *d, size_t rows, size_t width, size_t period, const pl_real *dx, pl_real *dtable);
 
-  /* out = x * rstd * weight, rstd[r] = 1/sqrt(mean(x^2) + eps).  Backward: dx += ..., dweight += ... (methods
-   * sheet 5.2). */
+  /* out = x * rstd * weight, rstd[r] = 1/sqrt(mean(x^2) + eps).  Backward: dx += ..., dweight += .... */
   void (*rmsnorm_forward)(pl_device *d, size_t rows, size_t width, const pl_real *x, const pl_real *weight, double eps,
                           pl_real *out, pl_real *rstd);
   void (*rmsnorm_backward)(pl_device *d, size_t rows, size_t width, const pl_real *x, const pl_real *weight,

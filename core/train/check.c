@@ -28,9 +28,9 @@ static pl_status check_batch(const pl_run_config *c, const pl_model_shape *shape
                    c->train.batch_tokens, context);
   if (c->pipeline.microbatches > sequences)
     return pl_fail(e, PL_BAD,
-                   "pipeline.microbatches: %" PRId64 " is more than the %" PRId64
-                   " sequences of a batch (train.batch_tokens / context); allowed: 1 to %" PRId64,
-                   c->pipeline.microbatches, sequences, sequences);
+                   "pipeline.microbatches: %" PRId64 " is more than the sequences of a batch, "
+                   "train.batch_tokens / context; allowed: 1 to %" PRId64,
+                   c->pipeline.microbatches, sequences);
   return PL_OK;
 }
 
@@ -38,8 +38,9 @@ static pl_status check_steps(const pl_run_config *c, pl_err *e) {
   int64_t warmup = pl_warmup_updates(c);
   if (warmup >= c->train.steps)
     return pl_fail(e, PL_BAD,
-                   "train.warmup: %g is %" PRId64 " updates of train.steps %" PRId64 "; allowed: fewer than the steps",
-                   c->train.warmup, warmup, c->train.steps);
+                   "train.warmup: %g leaves no update after the warm-up of train.steps %" PRId64
+                   "; allowed: fewer updates than the steps, or a share below 1",
+                   c->train.warmup, c->train.steps);
   if (c->root.delay_start > c->train.steps)
     return pl_fail(e, PL_BAD, "delay_start: %" PRId64 " is after the last update; allowed: 0 to train.steps, %" PRId64,
                    c->root.delay_start, c->train.steps);

@@ -157,7 +157,7 @@ out:
 pl_status pl_checkpoints_save(pl_checkpoints *c, const pl_counters *counters, pl_log_sink *sink, pl_err *e) {
   pl_status st = PL_OK;
   bool renamed = false;
-  if (!c->folder) return PL_OK;
+  if (!c->folder || counters->step == c->last) return PL_OK;
   set_path(c, counters->step);
   header h = {.format = FORMAT,
               .real_size = sizeof(pl_real),

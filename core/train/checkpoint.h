@@ -25,8 +25,8 @@ PL_MUST_CHECK pl_status pl_checkpoints_open(const pl_run_config *config, pl_devi
 void pl_checkpoints_close(pl_checkpoints *c);
 
 /* Writes the state after counters->step updates: log synced, file written and fsynced under another name, renamed,
- * older ones removed, sink told. PL_FAIL when it cannot be written; those before it are then untouched. `sink` may be
- * NULL. */
+ * older ones removed, sink told. Does nothing when the latest good one is of this step already, which keeps the one
+ * before it. PL_FAIL when it cannot be written; those before it are then untouched. `sink` may be NULL. */
 PL_MUST_CHECK pl_status pl_checkpoints_save(pl_checkpoints *c, const pl_counters *counters, pl_log_sink *sink,
                                             pl_err *e);
 

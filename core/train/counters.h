@@ -25,8 +25,8 @@ pl_counters pl_counters_new(void);
 void pl_counters_train_loss(pl_counters *c, double loss);
 void pl_counters_val_loss(pl_counters *c, double loss);
 
-/* Whether the run counts as diverged (design 2); writes the rule and its figures to reason[size]. `finished`: all steps
- * were made and the final validation loss is in val_loss. */
+/* Whether the run counts as diverged (docs/delay.md); writes the rule and its figures to reason[size]. `finished`: all
+ * steps were made and the final validation loss is in val_loss. */
 bool pl_counters_diverged(const pl_counters *c, int64_t steps, bool finished, char *reason, size_t size);
 
 #endif

@@ -21,7 +21,10 @@ typedef struct pl_evaluation {
   pl_real *messages[2];
 } pl_evaluation;
 
-/* Batches are as large as the largest microbatch, `sequences`. Borrows. The caller frees, also after a failure. */
+/* Batches are as large as the largest microbatch, `sequences`, so that the model's memory serves both: the number of
+ * stages does not change a bit of the loss, the number of microbatches changes its rounding (about 1e-15 relative by
+ * the order of the double sums, float rounding where the BLAS takes another kernel for the shape). Borrows. The caller
+ * frees, also after a failure. */
 PL_MUST_CHECK pl_status pl_evaluation_create(const pl_model_shape *shape, const pl_model_type *model_type,
                                              pl_model *model, size_t stages, size_t sequences, pl_device *device,
                                              const pl_dataset_type *type, const pl_dataset *dataset, pl_evaluation *out,

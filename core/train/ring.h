@@ -11,7 +11,7 @@ typedef struct pl_ring {
   pl_real **slots; /* [depth] device arrays; version v lies in slot v mod depth; borrowed */
   size_t depth;
   int64_t newest; /* version after that many updates */
-  int64_t start;  /* delay_start S: until version S only the newest is read (methods sheet 2.8) */
+  int64_t start;  /* delay_start S: until version S only the newest is read */
 } pl_ring;
 
 /* The version that is `lag` updates old, but not older than the training or the start of the delay:

@@ -170,15 +170,17 @@ void pl_step_apply(const pl_step *s, bool measure, pl_update *u) {
 
 bool pl_step_y(const pl_step *s, size_t p) {
   const pl_stage *stage = &s->stages[p];
-  size_t n = stage->layout->size, with_offset = 0, which = 0;
+  size_t n = stage->layout->size, with_offset = 0, which = 0, last = 0;
   for (size_t c = 0; c < s->config->correction_count; c++) {
     const pl_correction_type *type = (const pl_correction_type *)s->config->corrections[c].type;
-    if (!type->offset || !pl_correction_active(s->config, c, stage->delay)) continue;
+    if (!pl_correction_active(s->config, c, stage->delay)) continue;
+    last = c;
+    if (!type->offset) continue;
     with_offset++;
     which = c;
   }
   const pl_real *x = pl_ring_newest(&stage->ring);
-  if (with_offset != 1) {
+  if (with_offset != 1 || which != last) {
     s->device->ops->copy(s->device, stage->u, x, n * sizeof *x);
     return false;
   }

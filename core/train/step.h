@@ -1,4 +1,4 @@
-/* The order of one update, fixed here once (methods sheet 1.1). */
+/* The order of one update, fixed here once (docs/delay.md; PipeDream-2BW, arXiv 2006.09503). */
 #ifndef PL_TRAIN_STEP_H
 #define PL_TRAIN_STEP_H
 
@@ -28,8 +28,8 @@ typedef struct pl_update {
  * "stop", not made at all: then no version is committed and counters->step stays. Measures |v_t| when asked to. */
 void pl_step_apply(const pl_step *s, bool measure, pl_update *u);
 
-/* Writes y = x + offset of a stage to its u (x itself where no correction works). Returns whether y is defined: exactly
- * one of the active corrections has an offset. */
+/* Writes y = x + offset of a stage to its u (x itself where there is none). Returns whether y is defined: of the active
+ * corrections the last one, and no other, has an offset. y then follows the displacements that went into that one. */
 bool pl_step_y(const pl_step *s, size_t stage);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/memory.h"
+#include "core/train/rule_table.h"
 #include "core/train/training.h"
 
 static void say(const pl_trainer_args *a, const char *line) {
@@ -167,6 +168,7 @@ pl_status pl_train_weights(const pl_trainer_args *args, pl_outcome *out, pl_real
   if (weights) *weights = NULL;
   PL_TRY(pl_alloc(1, sizeof *t, "the training", &t, e));
   PL_TRY(pl_training_open(args, t, e));
+  if (args->say) PL_TRY(pl_rule_table_say(t->config, t->stage, t->stages, args->say, args->say_self, e));
   PL_TRY(loop(t, started, out, e));
   fill_outcome(t, started, out);
   if (weights) PL_TRY(take_weights(t, weights, count, e));

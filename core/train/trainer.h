@@ -41,7 +41,7 @@ typedef struct pl_trainer_args {
   /* Called after every update; NULL: not. */
   void (*progress)(void *self, int64_t step, int64_t steps, double train_loss, double val_loss);
   void *progress_self;
-  /* Lines worth a log (resume, fallback to an older checkpoint, skipped updates); NULL: not. */
+  /* Lines worth a log (the optimizer's rules, resume, fallback to an older checkpoint, skipped updates); NULL: not. */
   void (*say)(void *self, const char *line);
   void *say_self;
 } pl_trainer_args;

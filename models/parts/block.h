@@ -1,4 +1,4 @@
-/* One pre-norm transformer layer: h = x + Attention(Norm(x)); y = h + MLP(Norm(h)) (methods sheet 5.2). */
+/* One pre-norm transformer layer: h = x + Attention(Norm(x)); y = h + MLP(Norm(h)) (LLaMA, arXiv 2302.13971). */
 #ifndef PL_MODELS_PARTS_BLOCK_H
 #define PL_MODELS_PARTS_BLOCK_H
 

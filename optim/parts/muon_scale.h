@@ -1,4 +1,5 @@
-/* The published conventions of Muon: buffer, normaliser and step size (methods sheet 3.3). */
+/* The published conventions of Muon: buffer, normaliser and step size (Keller Jordan, Moonlight arXiv 2502.16982,
+ * torch.optim.Muon). */
 #ifndef PL_OPTIM_PARTS_MUON_SCALE_H
 #define PL_OPTIM_PARTS_MUON_SCALE_H
 

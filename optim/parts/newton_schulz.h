@@ -1,4 +1,5 @@
-/* The quintic Newton-Schulz iteration that brings a matrix's singular values near 1 (Muon; methods sheet 3.3). */
+/* The quintic Newton-Schulz iteration that brings a matrix's singular values near 1 (Muon, github KellerJordan/Muon).
+ */
 #ifndef PL_OPTIM_PARTS_NEWTON_SCHULZ_H
 #define PL_OPTIM_PARTS_NEWTON_SCHULZ_H
 

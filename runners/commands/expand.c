@@ -6,11 +6,13 @@
 #include "runners/command.h"
 #include "runners/preflight.h"
 #include "runners/registries.h"
+#include "runners/run_table.h"
 
 typedef struct walk {
   const pl_options *options;
   pl_sweep *sweep;
   pl_preflight preflight;
+  pl_run_table table;
 } walk;
 
 static pl_status next(walk *w, bool check, const pl_sweep_run **run, pl_err *e) {
@@ -26,35 +28,39 @@ static pl_status next(walk *w, bool check, const pl_sweep_run **run, pl_err *e) 
 static pl_status check_all(walk *w, pl_err *e) {
   const pl_sweep_run *run = NULL;
   pl_status st = PL_OK;
-  do st = next(w, true, &run, e);
-  while (st == PL_OK && run != NULL);
-  return st;
+  for (;;) {
+    st = next(w, true, &run, e);
+    if (st != PL_OK || run == NULL) return st;
+    pl_run_table_measure(&w->table, run);
+  }
+}
+
+static void append_json(const pl_sweep_run *run, pl_str *out) {
+  pl_json *config = pl_run_config_dump(run->config);
+  pl_str_printf(out, "%s  {\"index\":%" PRIu64 ",\"id\":\"%016" PRIx64 "\",\"config\":", run->index > 0 ? ",\n" : "",
+                run->index, run->id);
+  pl_json_write_canonical(config, out);
+  pl_str_append(out, "}");
+  out->failed |= config == NULL;
+  pl_json_release(config);
 }
 
 static pl_status print_all(walk *w, pl_err *e) {
-  const bool json = w->options->json;
   pl_str line = {0};
   pl_status st = PL_OK;
   pl_sweep_rewind(w->sweep);
-  for (bool first = true;; first = false) {
+  if (!w->options->json) pl_run_table_head(&w->table, &line);
+  for (;;) {
     const pl_sweep_run *run = NULL;
-    PL_TRY(next(w, false, &run, e));
-    if (run == NULL) break;
-    line.length = 0;
-    if (json) {
-      pl_json *config = pl_run_config_dump(run->config);
-      pl_str_printf(&line, "%s  {\"index\":%" PRIu64 ",\"id\":\"%016" PRIx64 "\",\"config\":", first ? "" : ",\n",
-                    run->index, run->id);
-      pl_json_write_canonical(config, &line);
-      pl_str_append(&line, "}");
-      pl_json_release(config);
-    } else {
-      pl_str_printf(&line, "%6" PRIu64 "  %016" PRIx64 "  ", run->index, run->id);
-      pl_sweep_label(w->sweep, run, &line);
-      pl_str_append(&line, "\n");
-    }
     PL_TRY(pl_str_check(&line, e));
     fputs(pl_str_text(&line), stdout);
+    line.length = 0;
+    PL_TRY(next(w, false, &run, e));
+    if (run == NULL) break;
+    if (w->options->json)
+      append_json(run, &line);
+    else
+      pl_run_table_row(&w->table, run, &line);
   }
 out:
   pl_str_free(&line);
@@ -69,20 +75,31 @@ static void print_count(const walk *w) {
     printf("%" PRIu64 " runs (%" PRIu64 " excluded, %" PRIu64 " merged)\n", c.runs, c.excluded, c.merged);
 }
 
+/* More cannot be walked through in a day, or kept at 16 bytes a run. */
+static pl_status check_count(const pl_sweep *sweep, pl_err *e) {
+  const uint64_t most = 1000000000, count = pl_sweep_upper_count(sweep);
+  if (count <= most) return PL_OK;
+  return pl_fail(e, PL_BAD, "%s: expands to %s%" PRIu64 " runs; allowed: at most %" PRIu64, pl_sweep_path(sweep),
+                 count == UINT64_MAX ? "more than " : "up to ", count, most);
+}
+
 static pl_status run(const pl_options *o, pl_err *e) {
   pl_registries registries = pl_registries_all();
   walk w = {.options = o};
   char *root = NULL;
   pl_status st = PL_OK;
   PL_TRY(pl_sweep_load(&registries, o->args[0], pl_options_sets(o), &w.sweep, e));
+  PL_TRY(check_count(w.sweep, e));
   PL_TRY(pl_data_root(o->data_root, o->args[0], &root, e));
   w.preflight.data_root = root;
+  PL_TRY(pl_run_table_begin(w.sweep, &w.table, e));
   PL_TRY(check_all(&w, e));
   print_count(&w);
   if (o->json && !o->quiet) printf(",\"list\":[\n");
   if (!o->quiet) PL_TRY(print_all(&w, e));
   if (o->json) printf("%s}\n", o->quiet ? "" : "\n]");
 out:
+  pl_run_table_free(&w.table);
   pl_preflight_free(&w.preflight);
   pl_free(root);
   pl_sweep_free(w.sweep);
@@ -92,7 +109,7 @@ out:
 const pl_command pl_command_expand = {.name = "expand",
                                       .arguments = "SWEEP.json",
                                       .summary = "Check a sweep and print what would run; -q prints the count alone",
-                                      .options = "SJqr",
+                                      .options = "SJqnr",
                                       .min_args = 1,
                                       .max_args = 1,
                                       .run = run};

@@ -79,6 +79,8 @@ static pl_status run(const pl_options *o, pl_err *e) {
   if (o->arg_count == 0) {
     for (size_t i = 0; i < KINDS; i++) list_kind(&kinds[i], &out);
     pl_str_append(&out, "run\n  keys at the root, in `train` and in `pipeline`: pipelag list run\n");
+  } else if (strcmp(o->args[0], "run") == 0 && o->arg_count > 1) {
+    st = pl_fail(e, PL_BAD, "list run: unexpected name \"%.100s\"; allowed: no name", o->args[1]);
   } else if (strcmp(o->args[0], "run") == 0) {
     pl_str_append(&out, "run\n");
     describe_table(pl_root_params, &out);
@@ -86,6 +88,9 @@ static pl_status run(const pl_options *o, pl_err *e) {
     describe_table(pl_train_params, &out);
     pl_str_append(&out, "run: pipeline\n");
     describe_table(pl_pipeline_params, &out);
+    pl_str_append(&out,
+                  "run: model, data, optimizer, train.lr_schedule, correction\n  a name or an object with \"type\": "
+                  "pipelag list models, datasets, optimizers, lr_schedules, corrections\n");
   } else {
     st = list_one_kind(o, kinds, &out, e);
   }

@@ -10,24 +10,29 @@
 #include "runners/registries.h"
 #include "runners/say.h"
 
-/* By index, or by the beginning of the id when that is unique. */
-static const pl_catalog_run *find_run(const pl_catalog *c, const char *text, pl_err *e) {
+static size_t count_matches(const pl_catalog *c, const char *text, bool by_index, const pl_catalog_run **found) {
   int64_t index = -1;
-  const pl_catalog_run *found = NULL;
   size_t matches = 0;
-  bool by_index = pl_parse_int(text, &index) && strlen(text) < 8;
+  if (by_index && !pl_parse_int(text, &index)) return 0;
   for (size_t i = 0; i < c->count; i++) {
     char id[PL_ID_SIZE];
     pl_hash_hex(c->runs[i].id, id);
-    bool match = by_index ? (int64_t)c->runs[i].index == index : strncmp(id, text, strlen(text)) == 0;
-    if (!match) continue;
-    found = &c->runs[i];
+    if (by_index ? c->runs[i].index != (uint64_t)index : strncmp(id, text, strlen(text)) != 0) continue;
+    *found = &c->runs[i];
     matches++;
   }
+  return matches;
+}
+
+/* By index, else by the beginning of the id when that is unique. */
+static const pl_catalog_run *find_run(const pl_catalog *c, const char *text, pl_err *e) {
+  const pl_catalog_run *found = NULL;
+  size_t matches = count_matches(c, text, true, &found);
+  if (matches == 0) matches = count_matches(c, text, false, &found);
   if (matches == 1) return found;
   pl_fail(e, PL_NOTHING,
-          "%s: run \"%s\" matches %zu runs; allowed: an index of `status -v`, or the beginning of one id", c->dir, text,
-          matches);
+          "%s: run \"%.100s\" matches %zu runs; allowed: an index of `status -v`, or the beginning of one id", c->dir,
+          text, matches);
   return NULL;
 }
 

@@ -7,24 +7,34 @@
 #include "runners/registries.h"
 #include "runners/say.h"
 
-static void print_runs(const pl_catalog *c) {
+static void print_runs(const pl_catalog *c, bool all) {
   for (size_t i = 0; i < c->count; i++) {
     const pl_catalog_run *r = &c->runs[i];
+    if (!r->current && !all) continue;
     printf("%6" PRIu64 "  %016" PRIx64 "  %-9s  %s\n", r->index, r->id, pl_run_state_name(r->state), r->label);
     if (r->state == PL_RUN_FAILED && r->has_result) printf("        %s\n", r->result.error);
   }
 }
 
-static void print_counts(bool json, const pl_catalog *c, size_t runs, const size_t *counts) {
-  printf(json ? "{\"name\":\"%s\",\"runs\":%zu" : "%s: %zu runs", c->name, runs);
-  for (int s = 0; s < PL_RUN_STATES; s++) {
-    const char *name = pl_run_state_name((pl_run_state)s);
-    if (json)
-      printf(",\"%s\":%zu", name, counts[s]);
-    else if (counts[s] > 0)
-      printf(", %zu %s", counts[s], name);
-  }
-  printf(json ? "}\n" : "\n");
+static void print_counts(const pl_catalog *c, size_t runs, const size_t *counts) {
+  printf("%s: %zu runs", c->name, runs);
+  for (int s = 0; s < PL_RUN_STATES; s++)
+    if (counts[s] > 0) printf(", %zu %s", counts[s], pl_run_state_name((pl_run_state)s));
+  printf("\n");
+}
+
+static pl_status print_json(const pl_catalog *c, size_t runs, const size_t *counts, pl_err *e) {
+  pl_str text = {0};
+  pl_json *json = pl_json_new_object();
+  bool ok = pl_json_set(json, "name", pl_json_new_string(c->name)) &&
+            pl_json_set(json, "runs", pl_json_new_int((int64_t)runs));
+  for (int s = 0; s < PL_RUN_STATES; s++)
+    ok = ok && pl_json_set(json, pl_run_state_name((pl_run_state)s), pl_json_new_int((int64_t)counts[s]));
+  pl_json_write_canonical(json, &text);
+  pl_str_append(&text, "\n");
+  text.failed |= !ok;
+  pl_json_release(json);
+  return pl_print(&text, e);
 }
 
 static pl_status run(const pl_options *o, pl_err *e) {
@@ -38,11 +48,14 @@ static pl_status run(const pl_options *o, pl_err *e) {
     counts[c.runs[i].state]++;
     current++;
   }
-  print_counts(o->json, &c, current, counts);
-  if (o->verbose > 0) print_runs(&c);
+  if (o->json)
+    st = print_json(&c, current, counts, e);
+  else
+    print_counts(&c, current, counts);
+  if (o->verbose > 0 && !o->json) print_runs(&c, o->all);
   bool bad = counts[PL_RUN_FAILED] + counts[PL_RUN_LOST] > 0;
   pl_catalog_free(&c);
-  return bad ? PL_FAIL : PL_OK;
+  return st == PL_OK && bad ? PL_FAIL : st;
 }
 
 const pl_command pl_command_status = {.name = "status",

@@ -3,10 +3,12 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "core/base/hash.h"
 #include "runners/command.h"
 #include "runners/plan.h"
 #include "runners/progress.h"
 #include "runners/run_one.h"
+#include "runners/say.h"
 #include "runners/signals.h"
 
 typedef struct view {
@@ -25,17 +27,37 @@ static void on_progress(void *self, int64_t step, int64_t steps, double train_lo
   pl_progress_show(&v->progress, (double)(step - v->first_step) / (double)(steps - v->first_step), text);
 }
 
-static void print_result(const pl_options *o, const pl_plan *p, const pl_run_one_result *r) {
+/* {"id": ..., "state": ..., "steps": ...}, one line; also of a dry run, whose state is what is there already. */
+static pl_status print_json(const pl_plan *p, pl_run_state state, const pl_outcome *out, pl_err *e) {
+  pl_str text = {0};
+  pl_json *json = pl_json_new_object();
+  char id[PL_ID_SIZE];
+  pl_hash_hex(p->jobs[0].id, id);
+  bool ok = pl_json_set(json, "id", pl_json_new_string(id)) && pl_json_set(json, "dir", pl_json_new_string(p->dir)) &&
+            pl_json_set(json, "state", pl_json_new_string(pl_run_state_name(state)));
+  if (ok && out != NULL)
+    ok = pl_json_set(json, "steps", pl_json_new_int(out->steps)) &&
+         pl_json_set(json, "tokens", pl_json_new_int(out->tokens)) &&
+         pl_json_set(json, "initial_val_loss", pl_json_new_number(out->initial_val_loss)) &&
+         pl_json_set(json, "best_val_loss", pl_json_new_number(out->best_val_loss)) &&
+         pl_json_set(json, "final_val_loss", pl_json_new_number(out->final_val_loss)) &&
+         pl_json_set(json, "tokens_per_second", pl_json_new_number(out->tokens_per_second)) &&
+         pl_json_set(json, "reason", pl_json_new_string(out->reason));
+  pl_json_write_canonical(json, &text);
+  pl_str_append(&text, "\n");
+  text.failed |= !ok;
+  pl_json_release(json);
+  return pl_print(&text, e);
+}
+
+static void print_result(const pl_plan *p, const pl_run_one_result *r) {
   const pl_outcome *out = &r->outcome;
   char rate[16];
-  if (o->json) {
-    printf("{\"id\": \"%016" PRIx64 "\", \"state\": \"%s\", \"steps\": %" PRId64 ", \"tokens_per_second\": %.1f}\n",
-           p->jobs[0].id, pl_run_state_name(r->state), out->steps, out->tokens_per_second);
-    return;
-  }
-  printf("%s: %" PRId64 " steps, val loss %.4f (best %.4f, initial %.4f), %s tokens/s%s%s\n",
-         pl_run_state_name(r->state), out->steps, out->final_val_loss, out->best_val_loss, out->initial_val_loss,
-         pl_format_count(out->tokens_per_second, rate), out->reason[0] != '\0' ? "; " : "", out->reason);
+  printf("%s: %" PRId64 " steps", pl_run_state_name(r->state), out->steps);
+  if (isfinite(out->final_val_loss)) printf(", val loss %.4f", out->final_val_loss);
+  printf(" (best %.4f, initial %.4f)", out->best_val_loss, out->initial_val_loss);
+  if (isfinite(out->tokens_per_second)) printf(", %s tokens/s", pl_format_count(out->tokens_per_second, rate));
+  printf("%s%s\n", out->reason[0] != '\0' ? "; " : "", out->reason);
   printf("results: %s\n", p->dir);
 }
 
@@ -53,17 +75,24 @@ static pl_status train(const pl_options *o, pl_plan *p, pl_err *e) {
   pl_progress_end(&v.progress);
   if (st != PL_OK) return PL_FAIL;
   if (r.elsewhere) return pl_fail(e, PL_FAIL, "%s: the run is being trained by another process", p->dir);
-  print_result(o, p, &r);
+  if (!o->json)
+    print_result(p, &r);
+  else if ((st = print_json(p, r.state, &r.outcome, e)) != PL_OK)
+    return st;
   if (r.state == PL_RUN_STOPPED) return PL_STOPPED;
   return r.state == PL_RUN_DIVERGED && o->strict_diverged ? PL_FAIL : PL_OK;
 }
 
 static pl_status run(const pl_options *o, pl_err *e) {
   pl_plan plan;
-  pl_status st = pl_plan_make(o, o->args[0], &plan, e);
+  pl_options any_count = *o; /* the refusal below says more than the one of --max-runs */
+  any_count.yes = true;
+  pl_status st = pl_plan_make(&any_count, o->args[0], &plan, e);
   if (st != PL_OK) return st;
   if (plan.count != 1)
     st = pl_fail(e, PL_BAD, "%s: holds %zu runs; allowed: one (`pipelag run` takes sweeps)", o->args[0], plan.count);
+  else if (o->dry_run && o->json)
+    st = print_json(&plan, pl_run_state_of(plan.dir, plan.jobs[0].id), NULL, e);
   else if (o->dry_run)
     printf("1 run %016" PRIx64 " in %s\n", plan.jobs[0].id, plan.dir);
   else if ((st = pl_plan_freeze(&plan, e)) == PL_OK)

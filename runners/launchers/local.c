@@ -1,6 +1,7 @@
 #include "runners/launchers/local.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <sched.h>
@@ -10,22 +11,25 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/fs.h"
 #include "core/base/memory.h"
-#include "results/journal.h"
+#include "results/journal_format.h"
+#include "runners/launchers/cpus.h"
 #include "runners/progress.h"
 #include "runners/run_one.h"
 #include "runners/signals.h"
 
-enum { EXIT_ELSEWHERE = PL_NOTHING, POLL_MICROSECONDS = 50000, TAIL_LINES = 5 };
+enum { EXIT_ELSEWHERE = PL_NOTHING, POLL_NANOSECONDS = 200000000, TAIL_LINES = 5 };
 
 /* One place of the pool. */
 typedef struct slot {
-  pid_t pid; /* 0: free */
-  int cpu;   /* -1: not pinned */
+  pid_t pid;  /* 0: free */
+  int cpu;    /* -1: not pinned */
+  int reason; /* pipe from which a failed run's sentence is read */
   pl_job *job;
   char *journal;
   int64_t first_step, step;
@@ -39,7 +43,9 @@ typedef struct pool {
   size_t queued, next;
   double total_cost, ended_cost;
   double tokens_ended, started;
-  int forwarded; /* signals already passed on */
+  bool stopping;             /* the runs were told to stop */
+  bool crowded, was_crowded; /* no process could be started beside those that run */
+  sigset_t before;           /* signals that were blocked before the pool began */
   pl_progress progress;
   pl_local_result *result;
 } pool;
@@ -63,27 +69,27 @@ static pl_status make_queue(pool *p, pl_err *e) {
   return PL_OK;
 }
 
-/* One slot per allowed CPU, each pinned to its own; more slots than CPUs are not pinned. */
+/* One slot per usable CPU. Where the slots are all the CPUs there are, each is pinned to its own; fewer could meet
+ * another pool on the same CPUs while others idle, more do not fit. */
 static pl_status make_slots(pool *p, pl_err *e) {
   cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) CPU_SET(0, &allowed);
-  size_t cpus = (size_t)CPU_COUNT(&allowed);
-  p->slot_count = p->args->slots > 0 ? (size_t)p->args->slots : cpus;
+  size_t usable = pl_cpus_usable(&allowed), cpu = 0;
+  p->slot_count = p->args->slots > 0 ? (size_t)p->args->slots : usable;
+  bool pinned = p->slot_count == (size_t)CPU_COUNT(&allowed);
   if (p->slot_count > p->queued && p->queued > 0) p->slot_count = p->queued;
   pl_status st = pl_alloc(p->slot_count, sizeof *p->slots, "the pool", &p->slots, e);
   if (st != PL_OK) return st;
-  size_t cpu = 0;
   for (size_t i = 0; i < p->slot_count; i++) {
     p->slots[i].cpu = -1;
-    if (p->slot_count > cpus) continue;
+    if (!pinned) continue;
     while (!CPU_ISSET(cpu, &allowed)) cpu++;
     p->slots[i].cpu = (int)cpu++;
   }
   return PL_OK;
 }
 
-static _Noreturn void child(const pool *p, const slot *s, pid_t parent) {
+static _Noreturn void child(const pool *p, const slot *s, pid_t parent, int reason) {
+  sigprocmask(SIG_SETMASK, &p->before, NULL);
   pl_signals_reset();
   setpgid(0, 0); /* the terminal's Ctrl-C goes to the parent alone, which passes it on once */
   pl_signals_install(true);
@@ -103,6 +109,7 @@ static _Noreturn void child(const pool *p, const slot *s, pid_t parent) {
   pl_run_one_result result;
   pl_err e = {0};
   pl_status st = pl_run_one(&args, &result, &e);
+  if (st != PL_OK) (void)!write(reason, e.text, strlen(e.text));
   int code = st != PL_OK                      ? PL_FAIL
              : result.elsewhere               ? EXIT_ELSEWHERE
              : result.state == PL_RUN_STOPPED ? PL_STOPPED
@@ -110,97 +117,141 @@ static _Noreturn void child(const pool *p, const slot *s, pid_t parent) {
   _exit(code);
 }
 
+static void free_slot(slot *s) {
+  if (s->journal == NULL) return;
+  close(s->reason);
+  pl_free(s->journal);
+  s->journal = NULL;
+  s->pid = 0;
+}
+
 static pl_status start(pool *p, slot *s, pl_job *job, pl_err *e) {
-  s->job = job;
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    return pl_fail(e, PL_FAIL, "a pipe from run %" PRIu64 " cannot be made: %s", job->index, strerror(errno));
   pl_status st = pl_run_path(p->args->plan->dir, job->id, "journal", &s->journal, e);
-  if (st != PL_OK) return st;
-  s->first_step = pl_journal_last_step(s->journal);
-  if (s->first_step < 0) s->first_step = 0;
-  s->step = s->first_step;
-  fflush(NULL);
-  pid_t parent = getpid();
-  pid_t pid = fork();
-  if (pid == 0) child(p, s, parent);
-  if (pid < 0) {
-    pl_free(s->journal);
-    s->journal = NULL;
-    return pl_fail(e, PL_FAIL, "a process for run %" PRIu64 " cannot be started: %s", job->index, strerror(errno));
+  if (st == PL_OK) {
+    *s = (slot){.cpu = s->cpu, .reason = ends[0], .job = job, .journal = s->journal};
+    s->first_step = pl_journal_last_step(s->journal);
+    if (s->first_step < 0) s->first_step = 0;
+    s->step = s->first_step;
+    fflush(NULL);
+    pid_t parent = getpid();
+    s->pid = fork();
+    if (s->pid == 0) child(p, s, parent, ends[1]);
+    if (s->pid < 0)
+      st = pl_fail(e, PL_FAIL, "a process for run %" PRIu64 " cannot be started: %s", job->index, strerror(errno));
+  } else {
+    close(ends[0]);
   }
-  s->pid = pid;
+  close(ends[1]);
+  if (st != PL_OK) {
+    free_slot(s);
+    return st;
+  }
   p->running++;
   return PL_OK;
 }
 
-/* The last lines of the run's newest log, indented. */
-static void show_tail(pool *p, const pl_job *job) {
-  pl_err ignored = {0};
-  pl_result result;
+/* The last lines of the run's newest log, indented, but not the sentence that is shown already. */
+static void show_tail(pool *p, const slot *s, const char *sentence) {
   char name[64], *path = NULL, *text = NULL;
   size_t length = 0;
-  if (pl_run_read_result(p->args->plan->dir, job->id, &result, &ignored) != PL_OK) return;
-  pl_progress_line(&p->progress, "  %s", result.error);
-  snprintf(name, sizeof name, "log.%" PRId64 ".txt", result.attempts);
-  if (pl_run_path(p->args->plan->dir, job->id, name, &path, &ignored) == PL_OK &&
-      pl_file_read(path, (size_t)64 << 20, &text, &length, &ignored) == PL_OK) {
+  snprintf(name, sizeof name, "log.%" PRId64 ".txt", pl_journal_last_attempt(s->journal));
+  if (pl_run_path(p->args->plan->dir, s->job->id, name, &path, NULL) == PL_OK &&
+      pl_file_read(path, (size_t)64 << 20, &text, &length, NULL) == PL_OK) {
     while (length > 0 && text[length - 1] == '\n') text[--length] = '\0';
     size_t from = length;
-    for (int lines = 0; from > 0 && lines < TAIL_LINES; from--)
+    for (int lines = 0; from > 0; from--)
       if (text[from - 1] == '\n' && ++lines == TAIL_LINES) break;
     for (char *line = text + from, *save = NULL; (line = strtok_r(line, "\n", &save)) != NULL; line = NULL)
-      pl_progress_line(&p->progress, "    | %s", line);
+      if (strcmp(line, sentence) != 0) pl_progress_line(&p->progress, "    | %s", line);
   }
   pl_free(text);
   pl_free(path);
 }
 
-/* A process that ended by a signal wrote no result; the parent does it. */
-static void record_crash(const pool *p, const pl_job *job, int signal_number) {
-  char text[160];
-  pl_outcome nothing = {.end = PL_END_STOPPED, .first_bad_step = -1, .resumed_from = -1};
-  pl_err ignored = {0};
-  snprintf(text, sizeof text, "its process ended by signal %d (%s)", signal_number, strsignal(signal_number));
-  (void)!pl_run_write_result(p->args->plan->dir, job->id, PL_RUN_FAILED, &nothing, text, &ignored);
+/* A process that ended by a signal wrote no result, so the parent does, under the claim: another process may have taken
+ * the run over by now. */
+static void record_crash(const pool *p, const pl_job *job, pl_run_state state, const char *sentence) {
+  const char *dir = p->args->plan->dir;
+  bool taken = false;
+  if (pl_run_claim(dir, job->id, &taken, NULL) != PL_OK || !taken) return;
+  (void)!pl_run_write_result(dir, job->id, state, NULL, sentence, NULL);
+  pl_run_release(dir, job->id);
+}
+
+static void describe_crash(int signal_number, char *out, size_t size) {
+  snprintf(out, size, "its process ended by signal %d (%s)%s", signal_number, strsignal(signal_number),
+           signal_number == SIGKILL ? "; somebody killed it, or the system when memory ran out" : "");
 }
 
 static void say_end(pool *p, const pl_job *job, const char *what, double loss) {
-  if (loss == loss)
-    pl_progress_line(&p->progress, "run %" PRIu64 " %s, val loss %.4f: %s", job->index, what, loss, job->label);
-  else
-    pl_progress_line(&p->progress, "run %" PRIu64 " %s: %s", job->index, what, job->label);
+  char shown[48] = "";
+  if (!isnan(loss)) snprintf(shown, sizeof shown, fabs(loss) < 0.01 ? ", val loss %.3g" : ", val loss %.4f", loss);
+  pl_progress_line(&p->progress, "run %" PRIu64 " %s%s: %s", job->index, what, shown, job->label);
 }
 
-static void count_end(pool *p, slot *s, int status) {
-  pl_local_result *r = p->result;
+/* A run that came to its end; false when its folder does not say so. */
+static bool count_settled(pool *p, pl_job *job) {
+  pl_result result;
+  if (pl_run_read_result(p->args->plan->dir, job->id, &result, NULL) != PL_OK) return false;
+  if (result.state != PL_RUN_DONE && result.state != PL_RUN_DIVERGED) return false;
+  bool diverged = result.state == PL_RUN_DIVERGED;
+  job->state = result.state;
+  *(diverged ? &p->result->diverged : &p->result->done) += 1;
+  say_end(p, job, diverged ? "diverged" : "done", result.outcome.final_val_loss);
+  return true;
+}
+
+static void count_stopped(pool *p, pl_job *job) {
+  job->state = PL_RUN_STOPPED;
+  p->result->stopped++;
+  say_end(p, job, "stopped", (double)NAN);
+}
+
+static void count_failed(pool *p, const slot *s, const char *sentence) {
+  s->job->state = PL_RUN_FAILED;
+  p->result->failed++;
+  say_end(p, s->job, "FAILED", (double)NAN);
+  pl_progress_line(&p->progress, "  %s", sentence[0] != '\0' ? sentence : "it left no result");
+  show_tail(p, s, sentence);
+}
+
+static void count_end(pool *p, const slot *s, int status) {
+  char sentence[PL_ERR_TEXT] = "";
   pl_job *job = s->job;
-  bool crashed = WIFSIGNALED(status);
-  int code = crashed ? -1 : WEXITSTATUS(status);
-  double loss = (double)NAN;
-  if (code == 0) {
-    pl_result result;
-    pl_err ignored = {0};
-    bool diverged = false;
-    if (pl_run_read_result(p->args->plan->dir, job->id, &result, &ignored) == PL_OK) {
-      loss = result.outcome.final_val_loss;
-      diverged = result.state == PL_RUN_DIVERGED;
-    }
-    job->state = diverged ? PL_RUN_DIVERGED : PL_RUN_DONE;
-    *(diverged ? &r->diverged : &r->done) += 1;
-    say_end(p, job, diverged ? "diverged" : "done", loss);
-  } else if (code == PL_STOPPED || (crashed && r->signal != 0)) {
-    job->state = PL_RUN_STOPPED;
-    r->stopped++;
-    say_end(p, job, "stopped", loss);
-  } else if (code == EXIT_ELSEWHERE) {
-    job->state = PL_RUN_RUNNING;
-    r->elsewhere++;
-    say_end(p, job, "is being run by another process", loss);
-  } else {
-    if (crashed) record_crash(p, job, WTERMSIG(status));
-    job->state = PL_RUN_FAILED;
-    r->failed++;
-    say_end(p, job, "FAILED", loss);
-    show_tail(p, job);
+  if (WIFSIGNALED(status)) { /* maybe after its result was written */
+    if (count_settled(p, job)) return;
+    describe_crash(WTERMSIG(status), sentence, sizeof sentence);
+    record_crash(p, job, p->stopping ? PL_RUN_STOPPED : PL_RUN_FAILED, sentence);
+    if (p->stopping)
+      count_stopped(p, job);
+    else
+      count_failed(p, s, sentence);
+    return;
   }
+  switch (WEXITSTATUS(status)) {
+  case PL_OK:
+    if (count_settled(p, job)) return;
+    break;
+  case PL_STOPPED:
+    count_stopped(p, job);
+    return;
+  case EXIT_ELSEWHERE:
+    job->state = PL_RUN_RUNNING;
+    p->result->elsewhere++;
+    say_end(p, job, "is being run by another process", (double)NAN);
+    return;
+  }
+  ssize_t length = read(s->reason, sentence, sizeof sentence - 1);
+  sentence[length > 0 ? length : 0] = '\0';
+  count_failed(p, s, sentence);
+}
+
+/* The work that a run had left when it was started. */
+static double cost_left(const slot *s) {
+  return s->job->cost * (double)(s->job->steps - s->first_step) / (double)s->job->steps;
 }
 
 static void reap(pool *p) {
@@ -211,61 +262,102 @@ static void reap(pool *p) {
       slot *s = &p->slots[i];
       if (s->pid != pid) continue;
       count_end(p, s, status);
-      p->ended_cost += s->job->cost;
-      p->tokens_ended += (double)(s->job->steps - s->first_step) * (double)s->job->batch_tokens;
-      pl_free(s->journal);
-      s->journal = NULL;
-      s->pid = 0;
+      int64_t step = pl_journal_last_step(s->journal);
+      if (step > s->step) s->step = step;
+      p->ended_cost += cost_left(s);
+      p->tokens_ended += (double)(s->step - s->first_step) * (double)s->job->batch_tokens;
+      free_slot(s);
       p->running--;
+      p->crowded = false;
     }
   }
 }
 
-static void pass_signal_on(pool *p) {
-  int asked = (int)*pl_signals_stop();
-  if (asked == 0 || p->forwarded > 0) return;
-  p->forwarded++;
-  p->result->signal = asked;
-  pl_progress_line(&p->progress, "stopping: %zu runs finish their update and checkpoint (once more to end now)",
-                   p->running);
+/* On a signal, and on a failure that is to stop the rest. */
+static void pass_stop_on(pool *p) {
+  p->result->signal = (int)*pl_signals_stop();
+  bool asked = p->result->signal != 0 || (p->args->fail_fast && p->result->failed > 0);
+  if (!asked || p->stopping) return;
+  p->stopping = true;
+  if (p->running > 0)
+    pl_progress_line(&p->progress, "stopping: %zu runs finish their update and checkpoint%s", p->running,
+                     p->result->signal != 0 ? " (once more to end now)" : "");
   for (size_t i = 0; i < p->slot_count; i++)
     if (p->slots[i].pid > 0) kill(p->slots[i].pid, SIGTERM);
 }
 
 static void show(pool *p) {
   double cost = p->ended_cost, tokens = p->tokens_ended;
+  if (!pl_progress_due(&p->progress)) return;
   for (size_t i = 0; i < p->slot_count; i++) {
     slot *s = &p->slots[i];
     if (s->pid == 0) continue;
     int64_t step = pl_journal_last_step(s->journal);
     if (step > s->step) s->step = step;
-    cost += s->job->cost * (double)s->step / (double)s->job->steps;
+    cost += s->job->cost * (double)(s->step - s->first_step) / (double)s->job->steps;
     tokens += (double)(s->step - s->first_step) * (double)s->job->batch_tokens;
   }
   const pl_local_result *r = p->result;
-  char text[160], rate[16];
+  char text[160], rate[16], failed[32] = "";
   pl_format_count(tokens / (pl_clock_seconds() - p->started + 1e-9), rate);
   size_t ended = r->done + r->diverged + r->failed + r->elsewhere + r->stopped;
-  snprintf(text, sizeof text, "%zu/%zu runs, %zu running, %zu failed, %s tokens/s", ended, p->queued, p->running,
-           r->failed, rate);
+  if (r->failed > 0) snprintf(failed, sizeof failed, ", %zu failed", r->failed);
+  snprintf(text, sizeof text, "%zu/%zu runs, %zu running%s, %s tokens/s", ended, p->queued, p->running, failed, rate);
   pl_progress_show(&p->progress, p->total_cost > 0 ? cost / p->total_cost : 0, text);
 }
 
 static bool may_start(const pool *p) {
-  return p->next < p->queued && *pl_signals_stop() == 0 && !(p->args->fail_fast && p->result->failed > 0);
+  return p->next < p->queued && !p->stopping && !p->crowded && *pl_signals_stop() == 0;
+}
+
+/* Fills the free places. Where the system refuses one more process, those that run go on with fewer beside them. */
+static pl_status fill(pool *p, pl_err *e) {
+  for (size_t i = 0; i < p->slot_count && may_start(p); i++) {
+    pl_err refused = {0};
+    if (p->slots[i].pid != 0) continue;
+    if (start(p, &p->slots[i], p->queue[p->next], &refused) != PL_OK) {
+      if (p->running == 0) return pl_fail(e, refused.status, "%s", refused.text);
+      if (!p->was_crowded) pl_progress_line(&p->progress, "%s; going on with %zu at a time", refused.text, p->running);
+      p->crowded = p->was_crowded = true;
+      break;
+    }
+    const slot *s = &p->slots[i];
+    p->total_cost -= s->job->cost - cost_left(s);
+    p->next++;
+  }
+  return PL_OK;
+}
+
+/* Until a run ended, a signal came, or it is time for the bar. */
+static void wait_for_something(void) {
+  const struct timespec longest = {.tv_nsec = POLL_NANOSECONDS};
+  sigset_t ended;
+  sigemptyset(&ended);
+  sigaddset(&ended, SIGCHLD);
+  sigtimedwait(&ended, NULL, &longest);
 }
 
 static pl_status loop(pool *p, pl_err *e) {
   pl_status st = PL_OK;
-  while (p->running > 0 || (st == PL_OK && may_start(p))) {
-    for (size_t i = 0; i < p->slot_count && st == PL_OK && may_start(p); i++)
-      if (p->slots[i].pid == 0) st = start(p, &p->slots[i], p->queue[p->next++], e);
-    usleep(POLL_MICROSECONDS);
-    pass_signal_on(p);
+  for (;;) {
+    if (st == PL_OK) st = fill(p, e);
+    if (p->running == 0) return st;
+    wait_for_something();
+    pass_stop_on(p);
     reap(p);
     show(p);
+    pass_stop_on(p);
   }
-  return st;
+}
+
+/* A blocked SIGCHLD waits for sigtimedwait; an ignored one, which parents may hand down, would hide how runs ended. */
+static void block_sigchld(sigset_t *before) {
+  const struct sigaction usual = {.sa_handler = SIG_DFL};
+  sigset_t ended;
+  sigemptyset(&ended);
+  sigaddset(&ended, SIGCHLD);
+  sigaction(SIGCHLD, &usual, NULL);
+  sigprocmask(SIG_BLOCK, &ended, before);
 }
 
 pl_status pl_local_run(const pl_local_args *args, pl_local_result *out, pl_err *e) {
@@ -273,12 +365,14 @@ pl_status pl_local_run(const pl_local_args *args, pl_local_result *out, pl_err *
   pool p = {.args = args, .result = out, .progress = pl_progress_begin(args->quiet), .started = pl_clock_seconds()};
   pl_status st = PL_OK;
   pl_signals_install(false);
+  block_sigchld(&p.before);
   PL_TRY(make_queue(&p, e));
   PL_TRY(make_slots(&p, e));
   st = loop(&p, e);
   out->signal = (int)*pl_signals_stop();
   out->not_started = p.queued - p.next;
 out:
+  sigprocmask(SIG_SETMASK, &p.before, NULL);
   pl_progress_end(&p.progress);
   pl_free(p.queue);
   pl_free(p.slots);

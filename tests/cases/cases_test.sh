@@ -36,4 +36,4 @@ for case in "$TESTS_SOURCE"/cases/*/; do
   run_case "${case%/}" || failed=$((failed + 1))
 done
 echo "$count cases, $failed failed"
-[ "$count" -ge 30 ] && [ "$failed" = 0 ]
+[ "$count" -ge 90 ] && [ "$failed" = 0 ]

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "core/base/fs.h"
-#include "tests/conform/train_rig.h"
+#include "tests/conform/train_script.h"
 
 enum { STEPS = 11, PATH = 512 };
 
@@ -209,6 +209,121 @@ static void short_log(void **state) {
   rig_close(&whole);
 }
 
+static void break_log(void *self, int64_t step, int64_t steps, double train_loss, double val_loss) {
+  (void)steps;
+  (void)train_loss;
+  (void)val_loss;
+  ((rig *)self)->write_fails = step == 9;
+}
+
+/* The same, killed before it writes a checkpoint of its own: by then the log is long again, but 9 is gone. */
+static void short_log_twice(void **state) {
+  (void)state;
+  rig whole, part;
+  pl_err e = {0};
+  open_mlp(&whole, "adamw", "'ef'", "");
+  rig_train(&whole);
+  open_mlp(&part, "adamw", "'ef'", ", 'checkpoint_every': 2");
+  leave_two(&part);
+  part.log_length = 999;
+  part.args.progress = break_log;
+  part.args.progress_self = &part;
+  assert_int_equal(pl_train(&part.args, &part.outcome, &e), PL_FAIL);
+  assert_int_equal(part.outcome.resumed_from, 8);
+  part.write_fails = false;
+  part.args.progress = NULL;
+  part.log_length = 1000000;
+  rig_train(&part);
+  assert_int_equal(part.outcome.resumed_from, 8);
+  expect_same(&whole, &part, 9);
+  rig_close(&part);
+  rig_close(&whole);
+}
+
+/* The newest two are kept, also when the stop falls on an update whose checkpoint was just written, or comes before any
+ * update after a resume. The sink is told of each, and none is written at the end. */
+static void newest_two(void **state) {
+  (void)state;
+  rig part;
+  open_mlp(&part, "adamw", "'ef'", ", 'checkpoint_every': 2");
+  empty_folder();
+  part.args.checkpoint_folder = folder;
+  part.args.stop = &stop;
+  part.args.progress = stop_there;
+  stop_after = 8;
+  stop = 0;
+  rig_train(&part);
+  assert_true(has(8) && has(6) && !has(4));
+  assert_int_equal(part.checkpointed, 4);
+  part.log_length = 1000000;
+  stop = 1;
+  rig_train(&part);
+  assert_int_equal(part.outcome.end, PL_END_STOPPED);
+  assert_true(has(8) && has(6));
+  assert_int_equal(part.checkpointed, 0);
+  stop = 0;
+  stop_after = -1;
+  rig_train(&part);
+  assert_int_equal(part.outcome.resumed_from, 8);
+  assert_true(has(10) && has(8) && !has(6));
+  assert_int_equal(part.checkpointed, 1);
+  rig_close(&part);
+  open_mlp(&part, "adamw", "'ef'", ", 'checkpoint_every': 11");
+  empty_folder();
+  part.args.checkpoint_folder = folder;
+  rig_train(&part);
+  assert_true(part.checkpointed == 0 && !has(STEPS));
+  rig_close(&part);
+}
+
+static double peaks(int64_t step, size_t microbatch, size_t sequences) {
+  (void)microbatch;
+  return (double)sequences * (step < 0 ? 1 : step == 3 ? 0.5 : step >= 20 && step < 23 ? 1.625 : 1.375);
+}
+
+static double bad_for_20(int64_t step, size_t stage) {
+  (void)stage;
+  return step >= 5 && step < 25 ? (double)NAN : -1;
+}
+
+static double flat(int64_t step, size_t stage) {
+  (void)step;
+  (void)stage;
+  return 1;
+}
+
+/* What counts towards divergence is counted through a resume: best loss and peaks, and skips in a row. */
+static void verdicts_survive(void **state) {
+  (void)state;
+  const script scripts[] = {{.loss = peaks, .gradient = flat}, {.loss = peaks, .gradient = bad_for_20}};
+  static const char *const reasons[] = {"3 of 50 updates", "20 updates in a row"};
+  for (size_t i = 0; i < 2; i++)
+    for (int64_t at = 1; at < 25; at += 7) {
+      rig r;
+      the_script = scripts[i];
+      rig_open(&r, &script_models,
+               "{'model': 'script', 'data': 'none', 'optimizer': 'sgd', 'train': {'steps': 50, 'batch_tokens': 1, "
+               "'nonfinite': 'skip'}}");
+      empty_folder();
+      r.args.checkpoint_folder = folder;
+      r.args.stop = &stop;
+      r.args.progress = stop_there;
+      stop_after = at;
+      stop = 0;
+      rig_train(&r);
+      assert_int_equal(r.outcome.end, PL_END_STOPPED);
+      assert_int_equal(r.outcome.steps, at);
+      stop = 0;
+      stop_after = -1;
+      r.log_length = 1000000;
+      rig_train(&r);
+      assert_int_equal(r.outcome.resumed_from, at);
+      assert_int_equal(r.outcome.end, PL_END_DIVERGED);
+      assert_non_null(strstr(r.outcome.reason, reasons[i]));
+      rig_close(&r);
+    }
+}
+
 static void other_runs_and_leftovers(void **state) {
   (void)state;
   rig part, other;
@@ -297,8 +412,15 @@ static void cannot_write(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_optimizer_and_correction), cmocka_unit_test(falls_back),    cmocka_unit_test(short_log),
-      cmocka_unit_test(other_runs_and_leftovers),       cmocka_unit_test(skips_survive), cmocka_unit_test(cannot_write),
+      cmocka_unit_test(every_optimizer_and_correction),
+      cmocka_unit_test(falls_back),
+      cmocka_unit_test(short_log),
+      cmocka_unit_test(other_runs_and_leftovers),
+      cmocka_unit_test(skips_survive),
+      cmocka_unit_test(cannot_write),
+      cmocka_unit_test(short_log_twice),
+      cmocka_unit_test(newest_two),
+      cmocka_unit_test(verdicts_survive),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

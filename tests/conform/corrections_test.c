@@ -119,7 +119,7 @@ static double clip_factor(const double *g, double limit) {
   return fmin(1, limit / (sqrt(squares) + 1e-6));
 }
 
-/* The loop of methods sheet 1.1; the largest difference to the trace's weights. */
+/* The update of docs/delay.md as a plain loop; the largest difference to the trace's weights. */
 static double run_trace(const trace_case *c, const pl_json *trace) {
   static const pl_segment w = {.name = "w", .kind = PL_SEGMENT_MATRIX, .rows = 2, .cols = 3};
   double x[MAX_STEPS + 1][N] = {{0.5, -1.0, 0.25, 1.5, 0.75, -0.5}}, worst = 0;
@@ -176,7 +176,7 @@ static const char *const forms[] = {"{}",
                                     "{'lambda': 0.7, 'form': 'block'}"};
 enum { FORMS = sizeof forms / sizeof *forms };
 
-/* The formulas of methods sheet 2.1, written out. */
+/* Error feedback written out (docs/delay.md). */
 static double ef_by_hand(const pl_real u[][N], int64_t t, size_t i, int64_t k, double lambda, bool block, bool zero) {
   int64_t old = t - (block ? k : 1);
   double last = old >= 0 ? (double)u[old][i] : zero ? 0 : (double)u[0][i];

@@ -1,4 +1,4 @@
-/* The model operations of the methods sheet 5.2, vectors/model_ops.json, on every CPU device and instruction set. */
+/* The model operations in vectors/model_ops.json on every CPU device and instruction set. */
 #include "core/base/json.h"
 #include "tests/conform/device_bed.h"
 

@@ -1,5 +1,5 @@
-/* The trainer against a loop written straight from methods sheet 1.1 and 1.4, without schedule, engine, ring or step:
- * all versions are kept, and the weights that each stage reads are named by one line. They agree bit for bit. */
+/* The trainer against a loop written straight from the definitions in docs/delay.md, without schedule, engine, ring or
+ * step: all versions are kept, and the weights that each stage reads are named by one line. They agree bit for bit. */
 #include "core/train/correction.h"
 #include "core/train/optimizer.h"
 #include "tests/conform/train_rig.h"

@@ -49,7 +49,7 @@ static void one_f_one_b(pl_schedule *s, size_t m) {
   }
 }
 
-/* Methods sheet 1.2. */
+/* PipeDream-2BW, arXiv 2006.09503. */
 static void two_bw(pl_schedule *s, size_t m) {
   *s = (pl_schedule){.name = "2bw", .stages = STAGES, .microbatches = m};
   for (size_t p = 0; p < STAGES; p++) {
@@ -68,7 +68,7 @@ static void two_bw(pl_schedule *s, size_t m) {
   }
 }
 
-/* Methods sheet 1.4. */
+/* PipeDream with weight stashing, arXiv 1806.03377. */
 static void pipedream(pl_schedule *s, size_t m) {
   *s = (pl_schedule){.name = "pipedream", .stages = STAGES, .microbatches = m};
   for (size_t p = 0; p < STAGES; p++) {
@@ -81,6 +81,23 @@ static void pipedream(pl_schedule *s, size_t m) {
     for (int64_t b = 0; b < w; b++) {
       add_backward(&program->epilogue, p, 0, w);
       add(&program->epilogue, PL_OP_UPDATE, 0, 0, 0);
+    }
+  }
+}
+
+/* Three updates that read two versions back, then for ever: the first microbatch one back, the second the newest. */
+static void calms_down(pl_schedule *s, size_t m) {
+  *s = (pl_schedule){.name = "calms down", .stages = STAGES, .microbatches = m};
+  for (size_t p = 0; p < STAGES; p++) {
+    pl_program *program = &s->program[p];
+    for (size_t update = 0; update < 4; update++) {
+      pl_instructions *list = update < 3 ? &program->prologue : &program->body;
+      for (size_t j = 0; j < m; j++) {
+        int64_t lag = update < 3 ? 2 : j == 0;
+        add_forward(list, p, j, 0, lag);
+        add_backward(list, p, j, lag);
+      }
+      add(list, PL_OP_UPDATE, 0, 0, 0);
     }
   }
 }
@@ -105,6 +122,7 @@ static void facts_are_derived(void **state) {
       {two_bw, 4, {1, 1, 1, 1}, {4, 3, 2, 1}, {2, 2, 2, 2}, 2},
       {two_bw, 3, {1, 1, 1, 1}, {4, 3, 2, 1}, {2, 2, 2, 2}, 2},
       {pipedream, 1, {3, 2, 1, 0}, {4, 3, 2, 1}, {4, 3, 2, 1}, 4},
+      {calms_down, 2, {1, 1, 1, 1}, {1, 1, 1, 1}, {3, 3, 3, 3}, 1},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     pl_schedule s;
@@ -159,15 +177,39 @@ static void above_first(pl_schedule *s) { add(&s->program[0].body, PL_OP_SEND_GR
 static void negative_lag(pl_schedule *s) { find(&s->program[1].body, PL_OP_FORWARD, 2)->lag = -1; }
 static void no_microbatch(pl_schedule *s) { find(&s->program[1].body, PL_OP_FORWARD, 2)->microbatch = 4; }
 static void too_early(pl_schedule *s) { find(&s->program[2].body, PL_OP_RECV_GRADIENT, 0)->ahead = 1; }
+static void repeated(pl_schedule *s) {
+  for (size_t p = 0; p < STAGES; p++) {
+    pl_instructions *body = &s->program[p].body;
+    drop(body, PL_OP_UPDATE, 0);
+    add_forward(body, p, 0, 0, 1);
+    add_backward(body, p, 0, 1);
+    add(body, PL_OP_UPDATE, 0, 0, 0);
+  }
+}
+static void backward_ahead(pl_schedule *s) {
+  add(&s->program[3].prologue, PL_OP_RECV_ACTIVATION, 0, 0, 0);
+  add(&s->program[3].prologue, PL_OP_FORWARD, 0, 0, 0);
+  add(&s->program[3].prologue, PL_OP_BACKWARD, 0, 0, 0);
+  for (size_t i = 0; i < s->program[3].prologue.count; i++) s->program[3].prologue.items[i].ahead = 1;
+  for (size_t p = 0; p < 3; p++) add_forward(&s->program[p].prologue, p, 0, 1, 0);
+}
 static void broken_schedules(void **state) {
   (void)state;
   const struct {
     void (*damage)(pl_schedule *s);
     const char *message;
   } cases[] = {
-      {no_send, "no stage can go on"}, {no_forward, "out of turn"},     {nobody_asked, "never received"},
-      {no_backward, "is missing"},     {two_updates, "exactly one"},    {above_first, "no stage on that side"},
-      {negative_lag, "out of range"},  {no_microbatch, "out of range"}, {too_early, "no stage can go on"},
+      {no_send, "no stage can go on"},
+      {no_forward, "out of turn"},
+      {nobody_asked, "never received"},
+      {no_backward, "is missing"},
+      {two_updates, "exactly one"},
+      {above_first, "no stage on that side"},
+      {negative_lag, "out of range"},
+      {no_microbatch, "out of range"},
+      {too_early, "no stage can go on"},
+      {repeated, "repeated"},
+      {backward_ahead, "for the current update only"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     pl_schedule s;
@@ -192,6 +234,7 @@ typedef struct bench {
   pl_engine *engine;
   bool arrived[STAGES];
   double losses[UPDATES];
+  const int64_t *delays; /* [UPDATES] to be measured; NULL: the steady one after its ramp */
 } bench;
 
 static const pl_batch *on_batch(void *self, int64_t update, size_t microbatch) {
@@ -206,7 +249,8 @@ static pl_update_verdict on_update(void *self, size_t stage, int64_t update) {
     if (!b->arrived[p]) return PL_UPDATE_WAIT;
   for (size_t p = 0; p < STAGES; p++) {
     int64_t steady = b->stage[p].delay;
-    assert_int_equal(pl_engine_delay(b->engine, p), update < steady ? update : steady);
+    int64_t ramp = update < steady ? update : steady;
+    assert_int_equal(pl_engine_delay(b->engine, p), b->delays ? b->delays[update] : ramp);
     b->arrived[p] = false;
   }
   pl_update u = {.loss = pl_engine_loss(b->engine) / (double)b->r.config.train.batch_tokens};
@@ -317,12 +361,30 @@ static void engine_gives_the_bits_of_lagged(void **state) {
   assert_false(same_bits(pipedream, 1, "[3, 2, 1, 1]", "false"));
 }
 
+/* The largest over the microbatches of this update, not of an earlier one. */
+static void engine_measures_each_update(void **state) {
+  (void)state;
+  static const int64_t delays[UPDATES] = {0, 1, 2, 1, 1, 1, 1, 1, 1};
+  bench b = {.delays = delays};
+  pl_schedule s;
+  rig_open(&b.r, NULL,
+           "{'model': {'type': 'mlp', 'layers': 4, 'hidden': 6, 'context': 8}, 'data': {'type': 'synthetic', 'vocab': "
+           "16}, 'optimizer': 'sgd', 'train': {'steps': 9, 'batch_tokens': 32, 'val_tokens': 16}, 'pipeline': "
+           "{'stages': 4, 'microbatches': 2}}");
+  calms_down(&s, 2);
+  run_engine(&b, &s);
+  close_engine(&b);
+  pl_schedule_free(&s);
+  rig_close(&b.r);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(facts_are_derived),
       cmocka_unit_test(lagged_facts),
       cmocka_unit_test(broken_schedules),
       cmocka_unit_test(engine_gives_the_bits_of_lagged),
+      cmocka_unit_test(engine_measures_each_update),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,9 @@ typedef struct rig {
   pl_outcome outcome;
   pl_real *weights;
   size_t count, said;
-  char line[256]; /* the last one said */
+  char line[256];      /* the last one said */
+  char table[1024];    /* what was said of the optimizer's rules, a line each; not counted in `said` */
+  size_t checkpointed; /* calls of the sink's member of that name */
   pl_point points[RIG_POINTS];
   size_t point_count;
   uint64_t log_length; /* what the sink gives as its length at the start */
@@ -58,8 +60,19 @@ static inline pl_status rig_sync(void *self, uint64_t *length, pl_err *e) {
 
 static inline uint64_t rig_length(void *self) { return ((rig *)self)->log_length; }
 
+static inline pl_status rig_checkpointed(void *self, pl_err *e) {
+  (void)e;
+  ((rig *)self)->checkpointed++;
+  return PL_OK;
+}
+
 static inline void rig_say(void *self, const char *line) {
   rig *r = self;
+  if (strncmp(line, "optimizer ", 10) == 0) {
+    size_t length = strlen(r->table);
+    snprintf(r->table + length, sizeof r->table - length, "%s\n", line);
+    return;
+  }
   r->said++;
   snprintf(r->line, sizeof r->line, "%s", line);
 }
@@ -98,7 +111,8 @@ static inline void rig_open_on(rig *r, const char *device, const pl_registry *mo
   rig_must(pl_device_open(device, &r->device, &e), &e);
   if (data->has_tokens)
     rig_must(data->open(r->config.data.config, ".", shape.context, r->config.train.val_tokens, &r->dataset, &e), &e);
-  r->sink = (pl_log_sink){.self = r, .write = rig_write, .sync = rig_sync, .length = rig_length};
+  r->sink = (pl_log_sink){
+      .self = r, .write = rig_write, .sync = rig_sync, .length = rig_length, .checkpointed = rig_checkpointed};
   r->args = (pl_trainer_args){.config = &r->config,
                               .dataset_type = data,
                               .dataset = r->dataset,
@@ -116,7 +130,8 @@ static inline void rig_train(rig *r) {
   pl_err e = {0};
   pl_free(r->weights);
   r->weights = NULL;
-  r->point_count = 0;
+  r->point_count = r->checkpointed = 0;
+  r->table[0] = '\0';
   rig_must(pl_train_weights(&r->args, &r->outcome, &r->weights, &r->count, &e), &e);
 }
 

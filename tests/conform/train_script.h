@@ -12,6 +12,7 @@ typedef struct script {
   double (*gradient)(int64_t step, size_t stage); /* the update's gradient, shared among microbatches by their size */
   double val_loss[64];                            /* of the i-th validation, where loss gives NaN for step -1 */
   size_t validations;
+  bool undecayed[SCRIPT_STAGES];                           /* the stage's weight takes no weight decay */
   void (*seen)(int64_t step, size_t stage, double weight); /* at each forward of training; NULL: not */
 } script;
 
@@ -30,13 +31,14 @@ static void script_shape(const void *config, pl_model_shape *out) {
 
 static pl_status script_create(const void *config, const pl_model_env *env, pl_model **out, pl_err *e) {
   pl_status st = PL_OK;
-  pl_segment s = {.kind = PL_SEGMENT_BIAS, .rows = 1, .cols = 1, .decay = true, .init_mean = 1};
+  pl_segment s = {.kind = PL_SEGMENT_BIAS, .rows = 1, .cols = 1, .init_mean = 1};
   (void)config;
   PL_TRY(pl_alloc(1, sizeof **out, "test", out, e));
   (*out)->device = env->device;
   (*out)->stages = env->stages;
   for (size_t p = 0; p < env->stages; p++) {
     snprintf(s.name, sizeof s.name, "weight.%u", (unsigned)p);
+    s.decay = !the_script.undecayed[p];
     PL_TRY(pl_layout_add(&(*out)->layout[p], &s, e));
   }
 out:

@@ -277,6 +277,28 @@ static void bad_runs_are_named_and_the_others_are_there(void **state) {
 }
 
 /* users.md P39: 1000 runs; about 20 microseconds each are expected, the limit leaves room for a busy machine. */
+/* What an earlier attempt left is not the outcome of the one that is under way. */
+static void a_failed_run_that_runs_again_is_running(void **state) {
+  const char *dir = *state;
+  pl_err e = {0};
+  bool taken;
+  freeze_well(&(freezing){dir, "s", "{}", NULL, 0, 1});
+  char *folder;
+  assert_int_equal(pl_run_path(dir, id_of(0), "", &folder, &e), PL_OK);
+  assert_int_equal(pl_make_folders(folder, &e), PL_OK);
+  pl_free(folder);
+  assert_int_equal(pl_run_write_result(dir, id_of(0), PL_RUN_FAILED, NULL, "no room", &e), PL_OK);
+  pl_catalog c = open_catalog(dir, false);
+  assert_true(c.runs[0].state == PL_RUN_FAILED && c.runs[0].has_result);
+  pl_catalog_free(&c);
+  assert_int_equal(pl_run_claim(dir, id_of(0), &taken, &e), PL_OK);
+  c = open_catalog(dir, false);
+  assert_true(c.runs[0].state == PL_RUN_RUNNING && !c.runs[0].has_result);
+  assert_int_equal(c.unreadable, 0);
+  pl_catalog_free(&c);
+  pl_run_release(dir, id_of(0));
+}
+
 static void a_thousand_runs_are_opened_quickly(void **state) {
   char text[256];
   freeze_well(&(freezing){*state, "s", "{}", NULL, 0, 999});
@@ -335,6 +357,7 @@ int main(void) {
       IN_TEMP(the_lock_of_a_dead_process_does_not_stop_others),
       IN_TEMP(other_folders_and_damaged_lists_are_named),
       IN_TEMP(bad_runs_are_named_and_the_others_are_there),
+      IN_TEMP(a_failed_run_that_runs_again_is_running),
       IN_TEMP(a_thousand_runs_are_opened_quickly),
       IN_TEMP(what_cannot_be_written_is_a_sentence),
   };

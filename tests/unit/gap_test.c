@@ -5,9 +5,17 @@
 
 #include <cmocka.h>
 
+#include <ftw.h>
+#include <stdlib.h>
+
 #include "analysis/gap.h"
 #include "analysis/tables.h"
 #include "fake_sweep.h"
+
+static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *at) {
+  (void)info, (void)type, (void)at;
+  return remove(path);
+}
 
 static const double rates[] = {4e-3, 8e-3, 16e-3};
 static const pl_gap_options at_8 = {.at_key = "optimizer.lr", .at_value = 8e-3};
@@ -120,7 +128,8 @@ static void best_reading_chooses_on_common_seeds(void **state) {
                          "upwards"));
   assert_true(warned(&t, "adamw delay 1: the best optimizer.lr 0.004 is the lowest of 0.004 .. 0.016; extend the axis "
                          "downwards"));
-  assert_int_equal(t.warning_count, 2);
+  assert_true(warned(&t, "adamw delay 1 ef: its gap is over 1 pair, its loss over 5 seeds and the sync loss over 1"));
+  assert_int_equal(t.warning_count, 3);
   pl_gap_free(&t);
   pl_catalog_free(&c);
 }
@@ -240,7 +249,7 @@ static void diverged_runs_are_counted_and_never_chosen(void **state) {
   near(lossy->loss_median, 1.74);
   assert_int_equal(lossy->gap.n, 4);
   near(lossy->gap.mean, (0.10 + 0.11 + 0.12 + 0.14) / 4);
-  assert_true(warned(&t, "adamw delay 1 at optimizer.lr 0.004: 1 of 5 runs diverged or failed"));
+  assert_true(warned(&t, "adamw delay 1: runs diverged at optimizer.lr 0.004 (1 of 5); loss"));
   pl_str text = {0};
   pl_table_text(&t, &text);
   assert_non_null(strstr(pl_str_text(&text), "4/5, 1 diverged"));
@@ -261,7 +270,7 @@ static void failed_and_open_runs_do_not_enter(void **state) {
   pl_gap_table t = compute(&c, &at_8);
   const pl_gap_row *r = row(&t, PL_READING_FIXED, "adamw", "1", "none");
   assert_true(r->finished == 5 && r->unfinished == 2 && r->total == 7 && r->diverged == 0);
-  assert_true(warned(&t, "1 of 23 runs have no result yet"));
+  assert_true(warned(&t, "2 of 23 runs have no result (1 failed)"));
   pl_gap_free(&t);
   pl_gap_options all = at_8;
   all.all = true;
@@ -269,6 +278,92 @@ static void failed_and_open_runs_do_not_enter(void **state) {
   assert_int_equal(row(&t, PL_READING_FIXED, "adamw", "1", "none")->finished, 6);
   pl_gap_free(&t);
   pl_catalog_free(&c);
+}
+
+/* A crash says nothing about the learning rate. */
+static void failed_runs_do_not_sway_the_choice(void **state) {
+  (void)state;
+  pl_catalog c = fake_catalog("made-up");
+  for (int seed = 0; seed < 3; seed++) {
+    fake_arm_run(&c, "adamw", 4e-3, "0", "\"none\"", seed, 1.6);
+    pl_catalog_run *r = fake_arm_run(&c, "adamw", 8e-3, "0", "\"none\"", seed, 1.5);
+    if (seed == 1) r->state = r->result.state = PL_RUN_FAILED;
+  }
+  pl_gap_table t = compute(&c, &(pl_gap_options){0});
+  const pl_gap_row *r = row(&t, PL_READING_BEST, "adamw", "0", "none");
+  assert_true(r->lr == 8e-3 && r->finished == 2 && r->diverged == 0 && r->unfinished == 1);
+  near(r->loss_median, 1.5);
+  assert_true(warned(&t, "1 of 6 runs have no result (1 failed)"));
+  pl_gap_free(&t);
+  pl_catalog_free(&c);
+}
+
+/* Where delay did no harm, a share of it is no figure, however sure the difference is. */
+static void without_a_gap_nothing_is_won_back(void **state) {
+  (void)state;
+  pl_catalog c = fake_catalog("made-up");
+  for (int seed = 0; seed < 4; seed++) {
+    fake_arm_run(&c, "adamw", 8e-3, "0", "\"none\"", seed, 1.60 + 0.01 * seed);
+    fake_arm_run(&c, "adamw", 8e-3, "1", "\"none\"", seed, 1.50 + 0.011 * seed);
+    fake_arm_run(&c, "adamw", 8e-3, "1", "\"ef\"", seed, 1.59 + 0.012 * seed);
+  }
+  pl_gap_table t = compute(&c, &(pl_gap_options){0});
+  assert_true(row(&t, PL_READING_BEST, "adamw", "1", "none")->gap.high < 0);
+  const pl_gap_row *r = row(&t, PL_READING_BEST, "adamw", "1", "ef");
+  assert_true(isnan(r->won_back.mean) && isnan(r->won_back.low) && !r->gap_resolved);
+  pl_gap_free(&t);
+  pl_catalog_free(&c);
+}
+
+static void write_meta(const pl_catalog *c, const pl_catalog_run *run, const char *cpu, const char *data,
+                       bool bitwise) {
+  char *folder = NULL, *path = NULL, text[512];
+  int length = snprintf(text, sizeof text,
+                        "{\"attempts\": [{\"cpu\": \"an earlier one\"}, {\"version\": \"0.1.0\", \"git_commit\": "
+                        "\"0123456789abcdef\", \"git_diff\": \"\", \"binary_hash\": \"fedcba9876543210\", \"kernel\": "
+                        "\"avx2\", \"threads\": 1, \"cpu\": \"%s\", \"data_fingerprint\": \"%s\"}], \"bitwise\": %s}",
+                        cpu, data, bitwise ? "true" : "false");
+  assert_int_equal(pl_run_path(c->dir, run->id, "", &folder, NULL), PL_OK);
+  assert_int_equal(pl_make_folders(folder, NULL), PL_OK);
+  assert_int_equal(pl_run_path(c->dir, run->id, "meta.json", &path, NULL), PL_OK);
+  assert_int_equal(pl_file_replace(path, text, (size_t)length, NULL), PL_OK);
+  pl_free(path);
+  pl_free(folder);
+}
+
+/* design.md 3: what was recorded per attempt and differs within the comparison. */
+static void mixed_machines_are_flagged(void **state) {
+  (void)state;
+  char dir[] = "/tmp/pl_gap_XXXXXX";
+  assert_non_null(mkdtemp(dir));
+  pl_catalog c = fake_catalog(dir);
+  for (int seed = 0; seed < 3; seed++) {
+    fake_arm_run(&c, "adamw", 8e-3, "0", "\"none\"", seed, 1.60);
+    fake_arm_run(&c, "adamw", 8e-3, "1", "\"none\"", seed, 1.70 + 0.01 * seed);
+  }
+  fake_arm_run(&c, "muon", 8e-3, "0", "\"none\"", 0, 1.5); /* without a record */
+  fake_arm_run(&c, "muon", 8e-3, "1", "\"none\"", 0, 1.6);
+  for (size_t i = 0; i < 6; i++) write_meta(&c, &c.runs[i], "EPYC", "aa", true);
+  write_meta(&c, &c.runs[7], "EPYC", "bb", true); /* other data, but no pair */
+  pl_gap_table t = compute(&c, &(pl_gap_options){0});
+  assert_false(warned(&t, "alike"));
+  assert_false(warned(&t, "bitwise"));
+  pl_gap_free(&t);
+  write_meta(&c, &c.runs[1], "Xeon", "aa", true);
+  write_meta(&c, &c.runs[3], "Xeon", "aa", false);
+  t = compute(&c, &(pl_gap_options){0});
+  assert_true(warned(&t, "the compared runs were not all made alike; cpu \"EPYC\" (5 runs), \"Xeon\" (2 runs); 2 runs "
+                         "differ in this from a synchronous run of the same seed"));
+  assert_true(warned(&t, "1 run was resumed by another program"));
+  assert_false(warned(&t, "data fingerprint"));
+  pl_gap_free(&t);
+  write_meta(&c, &c.runs[1], "EPYC", "cc", true);
+  write_meta(&c, &c.runs[3], "EPYC", "aa", true);
+  t = compute(&c, &(pl_gap_options){0});
+  assert_true(warned(&t, "alike; data fingerprint \"aa\" (5 runs), \"cc\" (1 run), \"bb\" (1 run); 1 run differs"));
+  pl_gap_free(&t);
+  pl_catalog_free(&c);
+  assert_int_equal(nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS), 0);
 }
 
 static void another_key_can_be_fixed(void **state) {
@@ -374,6 +469,9 @@ int main(void) {
       cmocka_unit_test(simulated_delay_keeps_its_baseline),
       cmocka_unit_test(diverged_runs_are_counted_and_never_chosen),
       cmocka_unit_test(failed_and_open_runs_do_not_enter),
+      cmocka_unit_test(failed_runs_do_not_sway_the_choice),
+      cmocka_unit_test(without_a_gap_nothing_is_won_back),
+      cmocka_unit_test(mixed_machines_are_flagged),
       cmocka_unit_test(another_key_can_be_fixed),
       cmocka_unit_test(nothing_to_read_is_said),
       cmocka_unit_test(tables_agree),

@@ -39,11 +39,21 @@ static void bad_texts_say_where(void **state) {
        "f.json:1:18: duplicate key \"a\\\"\"; each key may stand once in an object"},
       {"{\"a\": 1,}", "f.json:1:8: trailing comma before '}'; JSON allows none there"},
       {"[1, 2,\n]", "f.json:1:6: trailing comma before ']'; JSON allows none there"},
-      {"\n{\"\xc3\xa9\": tru}", "f.json:2:9: invalid token near 'tru'"},
+      {"\n{\"\xc3\xa9\": tru}", "f.json:2:7: invalid token near 'tru'"},
       {"[1, 2", "f.json:1:6: the text ends too early: ']' expected near end of file"},
       {"[1] 2", "f.json:1:5: end of file expected near '2'"},
-      {"[9223372036854775808]", "f.json:1:20: number out of range: too big integer near '9223372036854775808'; "
+      {"[9223372036854775808]", "f.json:1:2: number out of range: too big integer near '9223372036854775808'; "
                                 "integers take 64 bits, others a double"},
+      {"[1,\n -1e400]", "f.json:2:2: number out of range: real number overflow near '-1e400'; integers take 64 bits, "
+                        "others a double"},
+      {"{\"a\": 1 // one\n}", "f.json:1:9: a comment; JSON has none, so put the text into the key \"notes\""},
+      {"/* a */ {}", "f.json:1:1: a comment; JSON has none, so put the text into the key \"notes\""},
+      {"# a\n{}", "f.json:1:1: a comment; JSON has none, so put the text into the key \"notes\""},
+      {"{'a': 1}", "f.json:1:2: a single quote; JSON strings stand in double quotes"},
+      {"{\"a\": True}", "f.json:1:7: True; JSON writes true"},
+      {"{\"a\": None}", "f.json:1:7: None; JSON writes null"},
+      {"[1, -Infinity]", "f.json:1:5: -Infinity; JSON has no such number"},
+      {"[\"a\\u0000\"]", "f.json:1:2: \\u0000 in a string; any other character is allowed"},
       {"", "f.json: empty; a JSON value is needed"},
       {" \n\t", "f.json: empty; a JSON value is needed"},
       {"\x7f"

@@ -11,6 +11,7 @@
 
 #include "analysis/gnuplot.h"
 #include "analysis/mean_curve.h"
+#include "analysis/plots.h"
 #include "analysis/report.h"
 #include "fake_sweep.h"
 
@@ -126,17 +127,80 @@ static void the_report_says_what_was_run(void **state) {
   assert_non_null(strstr(text, "# made-up\n\n56 runs: 55 done, 1 diverged; 0.056 million tokens"));
   assert_non_null(strstr(text, "### At optimizer.lr = 0.008"));
   assert_non_null(strstr(text, "pipedream\\*"));
-  assert_non_null(strstr(text, "1 of 3 runs diverged or failed"));
+  assert_non_null(strstr(text, "(1 of 3)"));
   for (size_t i = 0; i < c.count; i++) {
     pl_hash_hex(c.runs[i].id, id);
     assert_non_null(strstr(text, id));
   }
-  if (has_gnuplot()) assert_non_null(strstr(text, "](plots/loss_vs_lr.svg)"));
+  if (has_gnuplot()) {
+    assert_non_null(strstr(text, "](plots/loss_vs_lr.svg)"));
+    assert_true(strstr(text, "## Plots") < strstr(text, "## Gap")); /* people look at plots first */
+  }
   pl_free(text);
   pl_str_free(&said);
   pl_catalog_free(&c);
   remove_folder(dir);
   remove_folder(folder);
+}
+
+/* Many optimizers, losses over decades, a rate at which all diverged, and an arm alone: gnuplot draws without
+ * complaint.
+ */
+static void odd_sweeps_are_drawn(void **state) {
+  (void)state;
+  if (!has_gnuplot()) skip();
+  for (int arms = 1; arms <= 14; arms += 13) {
+    char *dir = make_folder(), *folder = make_folder();
+    pl_catalog c = fake_catalog(dir);
+    for (int arm = 0; arm < arms; arm++)
+      for (int rate = 0; rate < 3; rate++)
+        for (int delay = 0; delay < (arms > 1 ? 3 : 1); delay++) {
+          bool bad = rate == 2 && delay > 0;
+          fake_journal(&c,
+                       fake_run(&c, bad ? PL_RUN_DIVERGED : PL_RUN_DONE, bad ? (double)NAN : pow(10, -arm) / (1 + rate),
+                                "\"optimizer\": \"adamw\", \"optimizer.beta1\": %g, \"optimizer.lr\": %g, "
+                                "\"delay\": %d, \"train\": {\"steps\": 40, \"val_every\": 2}",
+                                0.8 + 0.01 * arm, 0.008 * (1 + rate), delay));
+        }
+    pl_str said = {0};
+    size_t n = 0;
+    write_report(&c, folder, &said);
+    assert_null(strstr(pl_str_text(&said), "could not"));
+    char *script = read_below(folder, "plots/loss_vs_lr.gp", &n);
+    assert_int_equal(strstr(script, "title 'diverged'") != NULL, arms > 1);
+    assert_non_null(strstr(script, "'0.008' 0.008"));
+    pl_free(script);
+    if (arms > 1) {
+      char *bars = read_below(folder, "plots/gap_vs_delay.gp", &n);
+      assert_non_null(strstr(bars, "rotate by 90")); /* 28 bars are narrow */
+      pl_free(bars);
+    } else {
+      assert_null(strstr(pl_str_text(&said), "gap_vs_delay"));
+    }
+    pl_str_free(&said);
+    pl_catalog_free(&c);
+    remove_folder(dir);
+    remove_folder(folder);
+  }
+}
+
+static void vertical_axes_follow_the_losses(void **state) {
+  (void)state;
+  assert_true(pl_plot_spans_decades(1e-5, 0.1));
+  assert_false(pl_plot_spans_decades(1.5, 5.5));
+  assert_false(pl_plot_spans_decades(-1e-5, 0.1));
+  static const struct {
+    double low, high;
+    const char *script;
+  } cases[] = {{0.01, 1, "set logscale y\nset yrange [0.001:10]\n"},
+               {1, 3, "unset logscale y\nset yrange [0:4]\n"},
+               {2, 2, "unset logscale y\nset yrange [*:*]\n"}};
+  for (size_t i = 0; i < 3; i++) {
+    pl_str s = {0};
+    pl_plot_vertical(&s, cases[i].low, cases[i].high, 0.5);
+    assert_string_equal(pl_str_text(&s), cases[i].script);
+    pl_str_free(&s);
+  }
 }
 
 static void without_gnuplot_the_plots_are_left_out(void **state) {
@@ -215,6 +279,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_report_is_written_twice_with_the_same_bytes),
       cmocka_unit_test(the_report_says_what_was_run),
+      cmocka_unit_test(odd_sweeps_are_drawn),
+      cmocka_unit_test(vertical_axes_follow_the_losses),
       cmocka_unit_test(without_gnuplot_the_plots_are_left_out),
       cmocka_unit_test(gnuplot_complaints_are_passed_on),
       cmocka_unit_test(quotes_hold),

@@ -195,9 +195,11 @@ static void bad_runs_say_why(void **state) {
       {"{" RUN "\"adamw\",\"data\":{\"type\":\"bytes\",\"train\":[]}}",
        "r: data.train: the list is empty; at least one string is needed"},
       {"{" RUN "\"adamw\",\"correction.lambda\":0.5}",
-       "r: correction.lambda: a key of the correction needs exactly one correction, not 0 of them"},
+       "r: correction.lambda: a key of the correction needs exactly one correction, not 0 of them; allowed: an "
+       "object in the list, as in [\"lookahead\", {\"type\": \"ef\", \"lambda\": 0.5}]"},
       {"{" RUN "\"adamw\",\"correction\":[\"ef\",\"ahead\"],\"correction.lambda\":0.5}",
-       "r: correction.lambda: a key of the correction needs exactly one correction, not 2 of them"},
+       "r: correction.lambda: a key of the correction needs exactly one correction, not 2 of them; allowed: an "
+       "object in the list, as in [\"lookahead\", {\"type\": \"ef\", \"lambda\": 0.5}]"},
       {"{" RUN "\"adamw\",\"correction\":[\"ef\",\"fe\"]}",
        "r: correction[1]: unknown correction \"fe\"; did you mean \"ef\"?; allowed: ef, ahead"},
       {"{" RUN "\"adamw\",\"correction\":[1]}",

@@ -1,9 +1,11 @@
 /* A run's folder: its state from what lies in it, claims and their takers, the result. */
 #include "results_help.h"
 
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "results/claim.h"
 #include "results/journal.h"
@@ -113,22 +115,35 @@ static void states_follow_the_folder(void **state) {
   pl_free(claim);
 }
 
-/* Stopped, started again, and then killed without a word: lost, not stopped. */
-static void a_dead_claim_after_the_result_is_lost(void **state) {
-  make_run(state);
+/* Another attempt, killed without a word. Clocks tell nothing: they are set back meanwhile. */
+static void an_attempt_without_a_result_is_lost(void **state) {
+  pl_journal *j;
+  char *journal = run_file(state, "journal"), *result = run_file(state, "result.json");
   bool taken;
+  make_run(state);
+  assert_int_equal(pl_journal_open(journal, &j, NULL), PL_OK);
+  pl_journal_close(j);
   assert_int_equal(pl_run_claim(*state, run_id, &taken, NULL), PL_OK);
   assert_int_equal(pl_run_write_result(*state, run_id, PL_RUN_STOPPED, NULL, NULL, NULL), PL_OK);
   assert_state(state, PL_RUN_RUNNING); /* not released yet */
   pl_run_release(*state, run_id);
   assert_state(state, PL_RUN_STOPPED);
-  usleep(20000);
   pid_t holder = start_holder(state);
+  assert_state(state, PL_RUN_RUNNING);
+  kill_holder(holder, true);
+  assert_state(state, PL_RUN_STOPPED); /* it had not begun */
+  holder = start_holder(state);
+  assert_int_equal(pl_journal_open(journal, &j, NULL), PL_OK);
+  pl_journal_close(j);
+  const struct timespec tomorrow[2] = {{.tv_sec = time(NULL) + 86400}, {.tv_sec = time(NULL) + 86400}};
+  assert_int_equal(utimensat(AT_FDCWD, result, tomorrow, 0), 0);
   assert_state(state, PL_RUN_RUNNING);
   kill_holder(holder, true);
   assert_state(state, PL_RUN_LOST);
   assert_int_equal(pl_run_write_result(*state, run_id, PL_RUN_DONE, NULL, NULL, NULL), PL_OK);
   assert_state(state, PL_RUN_DONE); /* whatever became of the claim */
+  pl_free(result);
+  pl_free(journal);
 }
 
 static void a_live_claim_is_kept_and_only_its_owner_releases(void **state) {
@@ -192,6 +207,46 @@ static void only_what_is_known_to_be_gone_is_dead(void **state) {
   }
   write_bytes(path, "", 0); /* what a power cut leaves */
   assert_int_equal(pl_claim_look(path), PL_CLAIM_DEAD);
+}
+
+/* What a killed process was writing goes at the next claim; what live ones write, and all else, stays. */
+static void the_next_claim_removes_leftovers(void **state) {
+  make_run(state);
+  pid_t gone = fork();
+  if (gone == 0) _exit(0);
+  assert_int_equal(waitpid(gone, NULL, 0), gone);
+  static const struct {
+    const char *name; /* with a place for a pid */
+    bool by_dead, is_claim, stays;
+  } files[] = {{"result.json.tmp.%ld", true, false, false}, {"curves.h5.tmp.%ld", true, false, false},
+               {"meta.json.tmp.%ld", false, false, true},   {"notes.tmp.%ldx", true, false, true},
+               {"claim.tmp.%ld", true, true, false},        {"claim.0000%.0ld", true, true, false},
+               {"claim.tmp.%ld", false, false, true},       {"log.1.txt%.0ld", true, false, true}};
+  enum { FILES = sizeof files / sizeof *files };
+  char names[FILES][64], *paths[FILES], claim[256];
+  bool taken;
+  assert_int_equal(pl_claim_take(in_temp(state, "claim", claim), &taken, NULL), PL_OK);
+  rewrite_claim(claim, 3, "999999999");
+  char *dead;
+  size_t length = read_bytes(claim, &dead);
+  for (size_t i = 0; i < FILES; i++) {
+    long pid = files[i].by_dead ? (long)gone : (long)getppid();
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    snprintf(names[i], sizeof names[i], files[i].name, strstr(files[i].name, ".0ld") ? 0L : pid);
+#pragma GCC diagnostic pop
+    paths[i] = run_file(state, names[i]);
+    write_bytes(paths[i], files[i].is_claim ? dead : "half", files[i].is_claim ? length : 4);
+  }
+  assert_int_equal(pl_run_claim(*state, run_id, &taken, NULL), PL_OK);
+  assert_true(taken);
+  for (size_t i = 0; i < FILES; i++) {
+    if (pl_path_exists(paths[i]) != files[i].stays) fail_msg("%s", names[i]);
+    pl_free(paths[i]);
+  }
+  assert_state(state, PL_RUN_RUNNING);
+  pl_run_release(*state, run_id);
+  pl_free(dead);
 }
 
 typedef struct racing {
@@ -378,7 +433,8 @@ int main(void) {
       IN_TEMP(paths_are_short_and_flat),
       IN_TEMP(config_is_written_once_and_reads_back),
       IN_TEMP(states_follow_the_folder),
-      IN_TEMP(a_dead_claim_after_the_result_is_lost),
+      IN_TEMP(an_attempt_without_a_result_is_lost),
+      IN_TEMP(the_next_claim_removes_leftovers),
       IN_TEMP(a_live_claim_is_kept_and_only_its_owner_releases),
       IN_TEMP(only_what_is_known_to_be_gone_is_dead),
       IN_TEMP(one_of_many_takers_wins),

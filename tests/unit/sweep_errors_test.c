@@ -17,6 +17,7 @@ static void top_level_keys_are_checked(void **state) {
   expect_error("{'base':[]}", "dir/demo.json: base: []; allowed: an object");
   expect_error("{" BASE ",'slurm':'gpu'}", "dir/demo.json: slurm: \"gpu\"; allowed: an object");
   expect_error("{" BASE ",'notes':3}", "dir/demo.json: notes: 3; allowed: a string");
+  expect_labels("{" BASE ",'name':null,'notes':null}", "\n"); /* as config.json of a run has them */
   expect_error("[1]", "dir/demo.json: the file holds [1]; allowed: an object, a sweep or a run");
   expect_error("null", "dir/demo.json: the file holds null; allowed: an object, a sweep or a run");
 }
@@ -93,10 +94,31 @@ static void blocks_are_objects(void **state) {
   (void)state;
   expect_error("{" BASE ",'grid':[]}",
                "dir/demo.json: grid: the list is empty; allowed: at least one object, or leaving the key out");
+  expect_error("{" BASE ",'grid':{}}", "dir/demo.json: grid: {}; allowed: at least one axis");
   expect_error("{" BASE ",'grid':[{'delay':[0]},3]}", "dir/demo.json: grid[1]: 3; allowed: an object of axes");
   expect_error("{" BASE ",'runs':[null]}", "dir/demo.json: runs[0]: null; allowed: an object of settings");
   expect_error("{" BASE ",'grid':{'base':3}}", "dir/demo.json: grid.base: 3; allowed: an object of settings");
   expect_error("{" BASE ",'grid':{'zip':[3]}}", "dir/demo.json: grid.zip: 3; allowed: an object of equally long lists");
+}
+
+static void a_key_stands_once_and_is_short(void **state) {
+  (void)state;
+  expect_error("{'base':{'optimizer':{'type':'sgd','lr':1},'optimizer.lr':2}}",
+               "dir/demo.json: base.optimizer.lr: given twice, with dots and inside optimizer; allowed: once");
+  expect_error("{" BASE ",'runs':[{'train.lr_schedule.min':0,'train':{'lr_schedule':{'type':'cosine','min':1}}}]}",
+               "dir/demo.json: runs[0].train.lr_schedule.min: given twice, with dots and inside train; allowed: once");
+  expect_error("{'model':{'type':'mlp'},'model.type':'mlp'}",
+               "dir/demo.json: model.type: given twice, with dots and inside model; allowed: once");
+  pl_str text = {0};
+  pl_str_append(&text, "{" BASE ",'grid':{'");
+  for (int i = 0; i < 5000; i++) pl_str_append(&text, "k");
+  pl_str_append(&text, "':[1]}}");
+  fixture f;
+  assert_int_equal(load(&f, text.text, NULL, 0), PL_BAD);
+  assert_non_null(strstr(f.e.text, ": a key of 5000 bytes that starts with \"kkk"));
+  assert_non_null(strstr(f.e.text, "; allowed: at most 200"));
+  pl_str_free(&text);
+  unload(&f);
 }
 
 static void zipped_lists_are_equally_long(void **state) {
@@ -203,6 +225,7 @@ int main(void) {
       cmocka_unit_test(axes_are_lists_or_ranges),
       cmocka_unit_test(every_shape_but_a_range_is_refused),
       cmocka_unit_test(blocks_are_objects),
+      cmocka_unit_test(a_key_stands_once_and_is_short),
       cmocka_unit_test(zipped_lists_are_equally_long),
       cmocka_unit_test(seeds_are_whole_numbers),
       cmocka_unit_test(a_bad_combination_names_where_it_was_written),

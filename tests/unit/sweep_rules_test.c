@@ -79,6 +79,8 @@ static void removing_everything_is_an_error(void **state) {
                "dir/demo.json: exclude removes all 3 runs; allowed: at least one run left");
   expect_error("{" BASE ",'grid':{'delay':[0,1]},'only_if':{'delay':2}}",
                "dir/demo.json: only_if removes all 2 runs; allowed: at least one run left");
+  expect_error("{" BASE ",'exclude':{'delay':0}}",
+               "dir/demo.json: exclude removes the only run; allowed: at least one run left");
   expect_error("{" BASE ",'grid':{'delay':[0,1]},'only_if':{'delay':0},'exclude':{'delay':0}}",
                "dir/demo.json: exclude and only_if remove all 2 runs; allowed: at least one run left");
 }

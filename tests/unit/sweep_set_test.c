@@ -39,6 +39,13 @@ static void a_list_makes_an_axis_of_every_block(void **state) {
                      "delay=1 optimizer.lr=0.2\ndelay=5 optimizer.lr=0.1\ndelay=5 optimizer.lr=0.2\n");
 }
 
+static void a_range_makes_an_axis(void **state) {
+  (void)state;
+  const char *sets[] = {"optimizer.lr={\"log_range\":[0.01,1],\"n\":3}"}, *linear[] = {"delay={\"range\":[0,4,2]}"};
+  expect_labels_with("{" BASE "}", sets, 1, "optimizer.lr=0.01\noptimizer.lr=0.1\noptimizer.lr=1\n");
+  expect_labels_with("{" BASE "}", linear, 1, "delay=0\ndelay=2\ndelay=4\n");
+}
+
 static void it_replaces_the_axis_of_that_key(void **state) {
   (void)state;
   const char *sets[] = {"delay=7,8"}, *one[] = {"delay=7"};
@@ -148,6 +155,17 @@ static void bad_arguments_are_shown(void **state) {
   expect_set_error("name=a/b", "dir/demo.json: name: \"a/b\"; allowed: 1 to 100 bytes without slash and control "
                                "characters, not \".\" or \"..\", since it names a folder");
   expect_set_error("name=5", "dir/demo.json: name: 5; allowed: a string");
+  expect_set_error(" delay=1", "dir/demo.json: --set  delay=1: the key \" delay\" has the character \" \"; allowed: "
+                               "letters, digits, _ and dots");
+  expect_set_error("d\xc3\xa9=1", "dir/demo.json: --set d\xc3\xa9=1: the key \"d\xc3\xa9\" has the character "
+                                  "\"\xc3\xa9\"; allowed: letters, digits, _ and dots");
+  expect_set_error("base.delay=1", "dir/demo.json: --set base.delay=1: \"base\" is a place in a sweep file; allowed: a "
+                                   "key of a run, as in train.steps=100");
+  expect_set_error("slurm=1", "dir/demo.json: slurm: 1; allowed: an object");
+  expect_set_error("delay={\"range\":[0]}",
+                   "dir/demo.json: --set delay: {\"range\":[0]} is no list and no range; allowed: {\"range\": [first, "
+                   "last]}, {\"range\": [first, last, step]}, {\"range\": [first, last], \"n\": N}, {\"log_range\": "
+                   "[first, last], \"n\": N}");
   expect_set_error("optimizer.lr=abc",
                    "dir/demo.json: --set optimizer.lr: must be a number from 0 to 1000000, not the string \"abc\"");
 }
@@ -166,6 +184,7 @@ static void half_json_is_an_error(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_list_makes_an_axis_of_every_block),
+      cmocka_unit_test(a_range_makes_an_axis),
       cmocka_unit_test(it_replaces_the_axis_of_that_key),
       cmocka_unit_test(one_value_overrides_objects_too),
       cmocka_unit_test(seeds_replace_all_seeds),

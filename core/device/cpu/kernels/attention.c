@@ -1,5 +1,5 @@
 /* Causal attention by blocks of query rows: the matrix products through the device's gemm, keys beyond a block's last
- * row are never touched. Formulas: methods sheet 5.2, with rowsum(dP * P) = rowsum(dO * O). */
+ * row are never touched. Backward uses rowsum(dP * P) = rowsum(dO * O) (arXiv 2205.14135). */
 #include <string.h>
 
 #include "core/device/cpu/kernels/kernels.h"

@@ -1,4 +1,4 @@
-/* Optimizer steps, methods sheet 3.1 and 3.2. */
+/* Optimizer steps: AdamW (arXiv 1711.05101, as PyTorch) and SGD with momentum (as PyTorch). */
 #include "core/device/cpu/kernels/kernels.h"
 #include "core/device/cpu/kernels/math.h"
 

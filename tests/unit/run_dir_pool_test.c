@@ -1,0 +1,264 @@
+/* The local pool and single runs on a real result directory: what is left when runs crash, fail or were done before. */
+#include "results_help.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "results/catalog.h"
+#include "runners/launchers/cpus.h"
+#include "runners/launchers/local.h"
+#include "runners/plan.h"
+#include "runners/run_one.h"
+
+static const volatile sig_atomic_t go_on = 0;
+
+/* A plan for a sweep of a quadratic in the folder of the test, frozen. */
+static void make_plan(void **state, const char *steps, const char *seeds, pl_plan *out) {
+  static char sweep[256], dir[256];
+  char text[512];
+  pl_err e = {0};
+  int length =
+      snprintf(text, sizeof text,
+               "{\"name\": \"pool\", \"base\": {\"model\": {\"type\": \"quadratic\", \"dim\": 8, \"noise\": 0.1}, "
+               "\"optimizer\": \"sgd\", \"train\": {\"steps\": %s, \"log_every\": 7, \"checkpoint_every\": 50}}, "
+               "\"seeds\": %s}",
+               steps, seeds);
+  in_temp(state, "out", dir);
+  write_bytes(in_temp(state, "sweep.json", sweep), text, (size_t)length);
+  const pl_options o = {.output = dir, .max_runs = 1000};
+  if (pl_plan_make(&o, sweep, out, &e) != PL_OK || pl_plan_freeze(out, &e) != PL_OK) fail_msg("%s", e.text);
+}
+
+static pl_local_result run_plan(pl_plan *p, int slots, bool fail_fast) {
+  pl_local_result r;
+  pl_err e = {0};
+  const pl_local_args args = {.plan = p, .slots = slots, .fail_fast = fail_fast, .quiet = true};
+  if (pl_local_run(&args, &r, &e) != PL_OK) fail_msg("%s", e.text);
+  return r;
+}
+
+static pl_result result_of(const pl_plan *p, size_t job) {
+  pl_result r;
+  pl_err e = {0};
+  if (pl_run_read_result(p->dir, p->jobs[job].id, &r, &e) != PL_OK) fail_msg("no result: %s", e.text);
+  return r;
+}
+
+static char *file_of(const pl_plan *p, size_t job, const char *file) {
+  char *path;
+  assert_int_equal(pl_run_path(p->dir, p->jobs[job].id, file, &path, NULL), PL_OK);
+  return path;
+}
+
+/* Parents that ignore SIGCHLD hand that down; without care no child would ever be seen to end. */
+static void an_ignored_sigchld_is_no_hindrance(void **state) {
+  pl_plan p;
+  make_plan(state, "20", "[0, 1, 2, 3, 4, 5]", &p);
+  signal(SIGCHLD, SIG_IGN);
+  pl_local_result r = run_plan(&p, 4, false);
+  signal(SIGCHLD, SIG_DFL);
+  assert_int_equal(r.done, 6);
+  assert_int_equal(r.not_started, 0);
+  for (size_t i = 0; i < 6; i++) assert_int_equal(result_of(&p, i).state, PL_RUN_DONE);
+  pl_plan_free(&p);
+}
+
+/* The first child of a process, waited for. */
+static pid_t child_of(pid_t parent) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/task/%d/children", parent, parent);
+  for (int i = 0; i < 2000; i++, usleep(5000)) {
+    int child = 0;
+    FILE *file = fopen(path, "r");
+    bool found = file && fscanf(file, "%d", &child) == 1;
+    if (file) fclose(file);
+    if (found) return child;
+  }
+  fail_msg("no child of %d", parent);
+  return 0;
+}
+
+static bool ends_in_ckpt(const char *name) {
+  size_t length = strlen(name);
+  return length > 5 && strcmp(name + length - 5, ".ckpt") == 0;
+}
+
+static void wait_for_file(const char *path) {
+  for (int i = 0; i < 2000 && !pl_path_exists(path); i++) usleep(5000);
+  assert_true(pl_path_exists(path));
+}
+
+/* The parent says what became of a killed run; run again it goes on from its checkpoint, and meta.json knows the step
+ * although the curve has a point at every seventh only. */
+static void a_killed_run_is_failed_and_goes_on(void **state) {
+  pl_plan p;
+  make_plan(state, "2000000", "[0]", &p);
+  fflush(NULL);
+  pid_t pool = fork();
+  if (pool == 0) {
+    pl_local_result r = run_plan(&p, 1, false);
+    _exit(r.failed == 1 && r.done == 0 && p.jobs[0].state == PL_RUN_FAILED ? 0 : 1);
+  }
+  char *checkpoint = file_of(&p, 0, "ckpt"), *meta = file_of(&p, 0, "meta.json"), *leftover;
+  wait_for_file(meta);
+  for (bool any = false; !any; usleep(2000)) {
+    DIR *folder = opendir(checkpoint);
+    for (struct dirent *d = folder ? readdir(folder) : NULL; d; d = readdir(folder))
+      any = any || ends_in_ckpt(d->d_name);
+    if (folder) closedir(folder);
+  }
+  pid_t run = child_of(pool);
+  char name[64];
+  snprintf(name, sizeof name, "curves.h5.tmp.%d", run);
+  leftover = file_of(&p, 0, name);
+  write_bytes(leftover, "half", 4);
+  int status;
+  assert_int_equal(kill(run, SIGKILL), 0);
+  assert_int_equal(waitpid(pool, &status, 0), pool);
+  assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  pl_result r = result_of(&p, 0);
+  assert_int_equal(r.state, PL_RUN_FAILED);
+  assert_int_equal(r.attempts, 1);
+  assert_non_null(strstr(r.error, "its process ended by signal 9"));
+  assert_true(isnan(r.outcome.final_val_loss) && isnan(r.outcome.initial_val_loss)); /* no figures that look real */
+  assert_int_equal(pl_run_state_of(p.dir, p.jobs[0].id), PL_RUN_FAILED);
+
+  /* Stopped at once, which is enough to see where it began. */
+  static const volatile sig_atomic_t stop = SIGTERM;
+  pl_run_one_result out;
+  pl_err e = {0};
+  const pl_run_one_args args = {.sweep_dir = p.dir, .id = p.jobs[0].id, .stop = &stop};
+  if (pl_run_one(&args, &out, &e) != PL_OK) fail_msg("%s", e.text);
+  assert_int_equal(out.state, PL_RUN_STOPPED);
+  assert_true(out.outcome.resumed_from >= 50 && out.outcome.resumed_from % 50 == 0);
+  assert_false(pl_path_exists(leftover));
+  pl_free(leftover);
+  pl_free(meta);
+  pl_free(checkpoint);
+  pl_plan_free(&p);
+}
+
+static void stop_at_33(void *self, int64_t step, int64_t steps, double train_loss, double val_loss) {
+  (void)steps, (void)train_loss, (void)val_loss;
+  if (step == 33) *(volatile sig_atomic_t *)self = SIGTERM;
+}
+
+static void the_start_is_known_between_points(void **state) {
+  pl_plan p;
+  pl_err e = {0};
+  volatile sig_atomic_t stop = 0;
+  pl_run_one_result out;
+  make_plan(state, "60", "[0]", &p);
+  const pl_run_one_args first = {.sweep_dir = p.dir,
+                                 .id = p.jobs[0].id,
+                                 .stop = &stop,
+                                 .progress = stop_at_33,
+                                 .progress_self = (void *)(uintptr_t)&stop};
+  assert_int_equal(pl_run_one(&first, &out, &e), PL_OK);
+  assert_int_equal(out.state, PL_RUN_STOPPED);
+  assert_int_equal(out.outcome.steps, 33); /* the next point is 35 */
+  const pl_run_one_args second = {.sweep_dir = p.dir, .id = p.jobs[0].id, .stop = &go_on};
+  assert_int_equal(pl_run_one(&second, &out, &e), PL_OK);
+  assert_int_equal(out.state, PL_RUN_DONE);
+  char *path = file_of(&p, 0, "meta.json");
+  pl_json *meta;
+  assert_int_equal(pl_json_read(path, &meta, &e), PL_OK);
+  const pl_json *attempts = pl_json_get(meta, "attempts");
+  const pl_json *last = pl_json_at(attempts, pl_json_size(attempts) - 1);
+  assert_int_equal(pl_json_get_int(last, "start_step", -1), 33);
+  pl_json_release(meta);
+  pl_free(path);
+  pl_plan_free(&p);
+}
+
+/* The newest change of any file of a run, and how many there are. */
+static struct timespec newest(const char *folder, size_t *count) {
+  struct timespec out = {0};
+  DIR *entries = opendir(folder);
+  assert_non_null(entries);
+  *count = 0;
+  for (struct dirent *d = readdir(entries); d; d = readdir(entries), ++*count) {
+    struct stat info;
+    assert_int_equal(fstatat(dirfd(entries), d->d_name, &info, 0), 0);
+    if (strcmp(d->d_name, "..") == 0) continue;
+    if (info.st_mtim.tv_sec > out.tv_sec || (info.st_mtim.tv_sec == out.tv_sec && info.st_mtim.tv_nsec > out.tv_nsec))
+      out = info.st_mtim;
+  }
+  closedir(entries);
+  return out;
+}
+
+static void a_done_run_is_never_touched_again(void **state) {
+  pl_plan p;
+  pl_run_one_result out;
+  pl_err e = {0};
+  size_t files, files_after;
+  make_plan(state, "20", "[0]", &p);
+  assert_int_equal(run_plan(&p, 1, false).done, 1);
+  char *folder = file_of(&p, 0, "");
+  struct timespec before = newest(folder, &files);
+  usleep(20000);
+  const pl_run_one_args args = {.sweep_dir = p.dir, .id = p.jobs[0].id, .stop = &go_on};
+  assert_int_equal(pl_run_one(&args, &out, &e), PL_OK);
+  assert_int_equal(out.state, PL_RUN_DONE);
+  assert_int_equal(out.outcome.steps, 20);
+  struct timespec after = newest(folder, &files_after);
+  assert_int_equal(files_after, files);
+  assert_true(before.tv_sec == after.tv_sec && before.tv_nsec == after.tv_nsec);
+  pl_free(folder);
+  pl_plan_free(&p);
+}
+
+static void a_failed_run_has_no_figures_and_can_stop_the_rest(void **state) {
+  pl_plan p;
+  make_plan(state, "20", "[0, 1, 2, 3]", &p);
+  char *config = file_of(&p, 0, "config.json");
+  write_bytes(config, "{", 1);
+  pl_local_result r = run_plan(&p, 1, true);
+  assert_true(r.failed == 1 && r.done == 0 && r.not_started == 3);
+  pl_result failed = result_of(&p, 0);
+  assert_int_equal(failed.state, PL_RUN_FAILED);
+  assert_non_null(strstr(failed.error, "config.json"));
+  assert_true(isnan(failed.outcome.final_val_loss) && isnan(failed.outcome.best_val_loss));
+  r = run_plan(&p, 2, false);
+  assert_true(r.failed == 1 && r.done == 3 && r.not_started == 0);
+  pl_free(config);
+  pl_plan_free(&p);
+}
+
+static void the_tightest_quota_counts(void **state) {
+  char path[256];
+  static const struct {
+    const char *folder, *quota;
+  } groups[] = {{"cg", NULL}, {"cg/a", "max 100000\n"}, {"cg/a/b", "250000 100000\n"}, {"cg/a/b/c", "800000 100000\n"}};
+  for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+    char folder[64];
+    assert_int_equal(mkdir(in_temp(state, groups[i].folder, path), 0777), 0);
+    snprintf(folder, sizeof folder, "%s/cpu.max", groups[i].folder);
+    if (groups[i].quota) write_bytes(in_temp(state, folder, path), groups[i].quota, strlen(groups[i].quota));
+  }
+  in_temp(state, "cg", path);
+  assert_true(isinf(pl_cpus_quota(path, "/")));
+  assert_true(isinf(pl_cpus_quota(path, "/a")));
+  assert_true(pl_cpus_quota(path, "/a/b") == 2.5);
+  assert_true(pl_cpus_quota(path, "/a/b/c") == 2.5);
+  assert_true(pl_cpus_quota(path, "/a/b/c/gone") == 2.5);
+  cpu_set_t allowed;
+  size_t usable = pl_cpus_usable(&allowed);
+  assert_true(usable >= 1 && usable <= (size_t)CPU_COUNT(&allowed));
+}
+
+#define IN_TEMP(test) cmocka_unit_test_setup_teardown(test, make_temp, remove_temp)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      IN_TEMP(an_ignored_sigchld_is_no_hindrance),
+      IN_TEMP(a_killed_run_is_failed_and_goes_on),
+      IN_TEMP(the_start_is_known_between_points),
+      IN_TEMP(a_done_run_is_never_touched_again),
+      IN_TEMP(a_failed_run_has_no_figures_and_can_stop_the_rest),
+      IN_TEMP(the_tightest_quota_counts),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
