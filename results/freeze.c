@@ -1,3 +1,4 @@
+#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,6 +76,28 @@ static pl_status take_lock(pl_freeze *f, pl_err *e) {
   return st;
 }
 
+/* location.json is the first file that a freeze writes. A folder with other things and without it is somebody else's.
+ */
+static pl_status check_ours(const pl_freeze *f, pl_err *e) {
+  pl_status st = PL_OK;
+  char *location = NULL;
+  PL_TRY(pl_path_join(f->dir, "location.json", &location, e));
+  DIR *entries = pl_path_exists(location) ? NULL : opendir(f->dir);
+  for (struct dirent *d = entries ? readdir(entries) : NULL; d && st == PL_OK; d = readdir(entries)) {
+    bool own =
+        d->d_name[0] == '.' || strncmp(d->d_name, "lock", 4) == 0 || strncmp(d->d_name, "location.json.", 14) == 0;
+    if (!own)
+      st = pl_fail(
+          e, PL_BAD,
+          "%s: holds \"%.100s\" and was not made by pipelag; allowed: a new or empty directory, or one of this sweep",
+          f->dir, d->d_name);
+  }
+  if (entries) closedir(entries);
+out:
+  pl_free(location);
+  return st;
+}
+
 static pl_status check_name(const pl_freeze *f, const char *name, pl_err *e) {
   pl_json *newest;
   int next;
@@ -126,6 +149,7 @@ pl_status pl_freeze_begin(const char *dir, const char *name, const pl_json *swee
   PL_TRY(pl_make_folders(dir, e));
   PL_TRY(take_lock(f, e));
   pl_claim_tidy(f->lock);
+  PL_TRY(check_ours(f, e));
   PL_TRY(check_name(f, name, e));
   PL_TRY(read_listed(f, e));
   *out = f;

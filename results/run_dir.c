@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/fs.h"
@@ -27,17 +28,28 @@ pl_status pl_run_path(const char *sweep_dir, uint64_t id, const char *file, char
   return st;
 }
 
+/* A file that a power cut left empty counts as missing. */
+static bool has_content(const char *path) {
+  struct stat info;
+  return stat(path, &info) == 0 && info.st_size > 0;
+}
+
 pl_status pl_run_create(const char *sweep_dir, uint64_t id, const pl_run_config *c, pl_err *e) {
   pl_status st = PL_OK;
   char *folder = NULL, *config = NULL;
   pl_json *document = NULL;
+  pl_str text = {0};
   PL_TRY(pl_run_path(sweep_dir, id, "", &folder, e));
   PL_TRY(pl_run_path(sweep_dir, id, "config.json", &config, e));
-  if (pl_path_exists(config)) goto out;
+  if (has_content(config)) goto out;
   PL_TRY(pl_make_folders(folder, e));
   document = pl_run_config_dump(c);
-  PL_TRY(pl_json_file_write(config, document, e));
+  text.failed |= !document;
+  pl_json_write_pretty(document, &text);
+  PL_TRY(pl_str_check(&text, e));
+  PL_TRY(pl_file_replace_unsynced(config, text.text, text.length, e));
 out:
+  pl_str_free(&text);
   pl_json_release(document);
   pl_free(config);
   pl_free(folder);

@@ -23,7 +23,7 @@ const char *pl_run_state_name(pl_run_state s);
 /* Path of a run's folder or of a file in it ("" for the folder itself); released by pl_free. */
 PL_MUST_CHECK pl_status pl_run_path(const char *sweep_dir, uint64_t id, const char *file, char **out, pl_err *e);
 
-/* Makes the folder and writes config.json when absent. */
+/* Makes the folder and writes config.json when absent, without waiting for the disk: pl_sync_all afterwards. */
 PL_MUST_CHECK pl_status pl_run_create(const char *sweep_dir, uint64_t id, const pl_run_config *c, pl_err *e);
 
 /* State from the folder alone: result.json, the claim and whether its process lives (same host), the journal. */

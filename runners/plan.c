@@ -87,7 +87,7 @@ static pl_status create_runs(pl_plan *p, pl_err *e) {
     p->jobs[i].state = pl_run_state_of(p->dir, run->id);
     p->states[p->jobs[i].state]++;
   }
-  return PL_OK;
+  return pl_sync_all(p->dir, e);
 }
 
 pl_status pl_plan_freeze(pl_plan *p, pl_err *e) {

@@ -14,6 +14,14 @@ static pl_status say_data(pl_err *e) {
   return key ? e->status : pl_err_prefix(e, "data");
 }
 
+pl_status pl_data_open(const pl_run_config *c, const char *data_root, size_t context, pl_dataset **out, pl_err *e) {
+  const pl_dataset_type *type = (const pl_dataset_type *)c->data.type;
+  *out = NULL;
+  if (!type->has_tokens) return PL_OK;
+  pl_status st = type->open(c->data.config, data_root, context, c->train.val_tokens, out, e);
+  return st == PL_OK ? PL_OK : say_data(e);
+}
+
 static pl_status open_data(pl_preflight *p, const pl_run_config *c, size_t context, size_t *vocab, pl_err *e) {
   const pl_dataset_type *type = (const pl_dataset_type *)c->data.type;
   *vocab = 0;
@@ -26,8 +34,8 @@ static pl_status open_data(pl_preflight *p, const pl_run_config *c, size_t conte
     return PL_OK;
   }
   pl_dataset *data = NULL;
-  pl_status st = type->open(c->data.config, p->data_root, context, c->train.val_tokens, &data, e);
-  if (st != PL_OK) return say_data(e);
+  pl_status st = pl_data_open(c, p->data_root, context, &data, e);
+  if (st != PL_OK) return st;
   *vocab = type->vocab(data);
   type->close(data);
   if (p->count == p->capacity) {

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "results/curves.h"
 #include "results/journal.h"
 #include "results/provenance.h"
+#include "runners/preflight.h"
 #include "runners/registries.h"
 
 static const char *const device_names[] = {"cpu", "paranoid"}; /* by pl_root_config.device */
@@ -138,6 +140,15 @@ out:
   return st;
 }
 
+/* The entropy of a language that is known, as no model can go below it. */
+static void say_floor(run_state *r) {
+  char line[96];
+  double floor = r->dataset_type->loss_floor(r->dataset);
+  if (!isfinite(floor)) return;
+  snprintf(line, sizeof line, "the data's entropy, the lowest possible loss: %.4f nats per token", floor);
+  say(r, line);
+}
+
 static pl_status open_parts(run_state *r, pl_err *e) {
   const pl_run_config *c = &r->config;
   pl_status st = PL_OK;
@@ -145,11 +156,10 @@ static pl_status open_parts(run_state *r, pl_err *e) {
   PL_TRY(open_log(r, e));
   PL_TRY(pl_device_open(device_names[c->root.device], &r->device, e));
   r->dataset_type = (const pl_dataset_type *)c->data.type;
-  if (!r->dataset_type->has_tokens) return PL_OK;
   pl_model_shape shape;
   ((const pl_model_type *)c->model.type)->shape(c->model.config, &shape);
-  st = r->dataset_type->open(c->data.config, r->args->data_root, shape.context, c->train.val_tokens, &r->dataset, e);
-  if (st != PL_OK) pl_err_prefix(e, "data");
+  PL_TRY(pl_data_open(c, r->args->data_root, shape.context, &r->dataset, e));
+  if (r->dataset != NULL) say_floor(r);
 out:
   return st;
 }

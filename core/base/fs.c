@@ -146,27 +146,43 @@ static pl_status sync_folder(const char *path, pl_err *e) {
   return st;
 }
 
-static pl_status write_synced(const char *path, const void *bytes, size_t count, pl_err *e) {
+static pl_status write_new(const char *path, const void *bytes, size_t count, bool synced, pl_err *e) {
   pl_status st = PL_OK;
   int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0) return pl_fail(e, PL_FAIL, "%s: cannot be created: %s", path, strerror(errno));
   PL_TRY(pl_write_all(fd, bytes, count, path, e));
-  if (fsync(fd) != 0) st = pl_fail(e, PL_FAIL, "%s: cannot be synced to disk: %s", path, strerror(errno));
+  if (synced && fsync(fd) != 0) st = pl_fail(e, PL_FAIL, "%s: cannot be synced to disk: %s", path, strerror(errno));
 out:
   if (close(fd) != 0 && st == PL_OK) st = pl_fail(e, PL_FAIL, "%s: closing failed: %s", path, strerror(errno));
   return st;
 }
 
-pl_status pl_file_replace(const char *path, const void *bytes, size_t count, pl_err *e) {
+static pl_status replace(const char *path, const void *bytes, size_t count, bool synced, pl_err *e) {
   pl_status st = PL_OK;
   pl_str name = {0};
   pl_str_printf(&name, "%s.tmp.%ld", path, (long)getpid());
   PL_TRY(pl_str_check(&name, e));
-  PL_TRY(write_synced(name.text, bytes, count, e));
+  PL_TRY(write_new(name.text, bytes, count, synced, e));
   if (rename(name.text, path) != 0) st = pl_fail(e, PL_FAIL, "%s: cannot be replaced: %s", path, strerror(errno));
-  if (st == PL_OK) st = sync_folder(path, e);
+  if (st == PL_OK && synced) st = sync_folder(path, e);
 out:
   if (st != PL_OK && name.text) unlink(name.text);
   pl_str_free(&name);
+  return st;
+}
+
+pl_status pl_file_replace(const char *path, const void *bytes, size_t count, pl_err *e) {
+  return replace(path, bytes, count, true, e);
+}
+
+pl_status pl_file_replace_unsynced(const char *path, const void *bytes, size_t count, pl_err *e) {
+  return replace(path, bytes, count, false, e);
+}
+
+pl_status pl_sync_all(const char *path, pl_err *e) {
+  int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  pl_status st = PL_OK;
+  if (fd < 0 || syncfs(fd) != 0) st = pl_fail(e, PL_FAIL, "%s: cannot be synced to disk: %s", path, strerror(errno));
+  if (fd >= 0) close(fd);
   return st;
 }

@@ -26,6 +26,11 @@ PL_MUST_CHECK pl_status pl_file_read(const char *path, size_t limit, char **out,
  * new. */
 PL_MUST_CHECK pl_status pl_file_replace(const char *path, const void *bytes, size_t count, pl_err *e);
 
+/* The same without waiting for the disk: for many small files, made durable together by one pl_sync_all of their
+ * folder. */
+PL_MUST_CHECK pl_status pl_file_replace_unsynced(const char *path, const void *bytes, size_t count, pl_err *e);
+PL_MUST_CHECK pl_status pl_sync_all(const char *folder, pl_err *e);
+
 /* write(2) until all is written; PL_FAIL names `path`. */
 PL_MUST_CHECK pl_status pl_write_all(int fd, const void *bytes, size_t count, const char *path, pl_err *e);
 

@@ -22,7 +22,10 @@ static size_t count_open(const pl_plan *p) {
 
 static pl_status launch(const pl_options *o, pl_plan *p, pl_err *e) {
   size_t open = count_open(p);
-  if (!o->quiet) printf("%zu already finished, %zu to run\n", p->count - open, open);
+  size_t finished = p->states[PL_RUN_DONE] + p->states[PL_RUN_DIVERGED], other = p->count - open - finished;
+  if (!o->quiet) printf("%zu already finished, %zu to run", finished, open);
+  if (!o->quiet && other > 0) printf(", %zu run by others or cancelled", other);
+  if (!o->quiet) printf("\n");
   fflush(stdout);
   size_t diverged_before = p->states[PL_RUN_DIVERGED];
   pl_local_args args = {.plan = p, .slots = o->jobs, .fail_fast = o->fail_fast, .quiet = o->quiet};

@@ -337,6 +337,10 @@ static void what_cannot_be_written_is_a_sentence(void **state) {
   e = (pl_err){0};
   assert_int_equal(freeze(&(freezing){*state, "s", "{}", "/nowhere/at/all", 0, 3}, &e), PL_FAIL);
   assert_says(&e, "/nowhere/at/all");
+  e = (pl_err){0};
+  assert_int_equal(freeze(&(freezing){*state, "s", "{}", NULL, 0, 3}, &e), PL_BAD);
+  assert_says(&e, "was not made by pipelag");
+  assert_int_equal(unlink(in_temp(state, "file", path)), 0);
   freeze_well(&(freezing){*state, "s", "{}", NULL, 0, 3});
   assert_int_equal(fork_all(1, freeze_without_room, *state), 0);
   pl_catalog c = open_catalog(*state, false); /* what was there is still whole */

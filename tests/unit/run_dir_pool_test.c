@@ -3,12 +3,14 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 
 #include "results/catalog.h"
 #include "runners/launchers/cpus.h"
 #include "runners/launchers/local.h"
 #include "runners/plan.h"
+#include "runners/progress.h"
 #include "runners/run_one.h"
 
 static const volatile sig_atomic_t go_on = 0;
@@ -249,6 +251,49 @@ static void the_tightest_quota_counts(void **state) {
   assert_true(usable >= 1 && usable <= (size_t)CPU_COUNT(&allowed));
 }
 
+/* Draws the bar on a terminal of so many columns, in a process of its own; what arrived there. */
+static void draw_on(unsigned short columns, const char *words, char *out, size_t size) {
+  int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  assert_true(terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0);
+  int end = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+  const struct winsize window = {.ws_row = 24, .ws_col = columns};
+  assert_true(end >= 0 && ioctl(end, TIOCSWINSZ, &window) == 0);
+  fflush(NULL);
+  pid_t child = fork();
+  if (child == 0) {
+    dup2(end, STDERR_FILENO);
+    pl_progress p = pl_progress_begin(false);
+    p.last -= 100;
+    p.started -= 100;
+    pl_progress_show(&p, 0.5, words);
+    _exit(0);
+  }
+  assert_int_equal(waitpid(child, NULL, 0), child);
+  ssize_t got = read(terminal, out, size - 1);
+  assert_true(got > 0);
+  out[got] = '\0';
+  close(end);
+  close(terminal);
+}
+
+/* The remaining time is what people look for: it is there on a terminal of 80 columns, the bar gives way. */
+static void the_bar_leaves_room_for_the_words(void **state) {
+  (void)state;
+  static const char words[] = "12/57 runs, 2 running, 1 failed, 222k tokens/s";
+  char shown[512];
+  for (unsigned short columns = 60; columns <= 160; columns = (unsigned short)(columns + 20)) {
+    draw_on(columns, words, shown, sizeof shown);
+    char *end = strstr(shown, "\033[K");
+    assert_non_null(end);
+    if (!strstr(shown, "50% 12/57") || !strstr(shown, "222k tokens/s, 01:40 left")) {
+      if (columns >= 80) fail_msg("%u columns: %s", columns, shown);
+      continue;
+    }
+    assert_int_equal(strstr(shown, "[#") != NULL, columns >= 80);
+    assert_true(end - shown - 1 < columns); /* without the return before it */
+  }
+}
+
 #define IN_TEMP(test) cmocka_unit_test_setup_teardown(test, make_temp, remove_temp)
 
 int main(void) {
@@ -259,6 +304,7 @@ int main(void) {
       IN_TEMP(a_done_run_is_never_touched_again),
       IN_TEMP(a_failed_run_has_no_figures_and_can_stop_the_rest),
       IN_TEMP(the_tightest_quota_counts),
+      cmocka_unit_test(the_bar_leaves_room_for_the_words),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
