@@ -31,6 +31,10 @@ echo "== results"
 "$pipelag" analyze "$results" --at optimizer.lr=8e-3
 "$pipelag" analyze "$results" --at optimizer.lr=8e-3 --csv >"$work/gap.csv"
 "$pipelag" report "$results" --at optimizer.lr=8e-3
-echo "== the five checks (this run's own numbers)"
-scripts/demo_checks.sh "$work/gap.csv"
+missed=0
+if [ "${#data[@]}" = 0 ]; then
+  echo "== the five checks (this run's own numbers)"
+  scripts/demo_checks.sh "$work/gap.csv" || missed=1
+fi
 echo "time after installation and build: $(($(date +%s) - started)) s"
+exit $missed
