@@ -39,6 +39,12 @@ void pl_run_mark(const char *sweep_dir, uint64_t id, pl_run_state state);
 PL_MUST_CHECK pl_status pl_run_claim(const char *sweep_dir, uint64_t id, bool *taken, pl_err *e);
 void pl_run_release(const char *sweep_dir, uint64_t id);
 
+/* Cancelling: a marker file in the run's folder, which no end of a run removes. A run that has it is not started, not
+ * requeued, and ends as cancelled instead of stopped. Only revive takes it away (and what was counted of restarts). */
+PL_MUST_CHECK pl_status pl_run_cancel(const char *sweep_dir, uint64_t id, pl_err *e);
+PL_MUST_CHECK pl_status pl_run_revive(const char *sweep_dir, uint64_t id, pl_err *e);
+bool pl_run_is_cancelled(const char *sweep_dir, uint64_t id);
+
 /* "process 4711 on host node3": who holds the run, for messages; appended. */
 void pl_run_claimed_by(const char *sweep_dir, uint64_t id, pl_str *out);
 
