@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "analysis/arms.h"
+#include "core/base/memory.h"
 
 const pl_arm_cell *pl_arm_cell_at(const pl_arm *a, double lr) {
   for (size_t i = 0; i < a->cell_count; i++)
@@ -65,19 +66,36 @@ double pl_arm_cell_mean(const pl_arm_cell *c, const int64_t *seeds, size_t count
   return finished > 0 ? sum / (double)finished : (double)NAN;
 }
 
-const pl_arm_cell *pl_arm_best(const pl_arm *a, int64_t *seeds) {
-  size_t count = pl_arm_common_seeds(a, seeds), best_bad = 0;
-  const pl_arm_cell *best = NULL;
+size_t pl_arm_choosing_seeds(const pl_arms *arms, const pl_arm *a, int64_t *seeds) {
+  if (!arms->select_on) return pl_arm_common_seeds(a, seeds);
+  seeds[0] = *arms->select_on;
+  return 1;
+}
+
+static void choose(pl_arm *a, const int64_t *seeds, size_t count) {
+  size_t best_bad = 0;
+  const pl_arm_cell *first = NULL, *last = NULL;
   double best_mean = INFINITY;
   for (size_t i = 0; i < a->cell_count; i++) {
-    if (!has_outcome(&a->cells[i])) continue;
     size_t bad = 0;
     double mean = pl_arm_cell_mean(&a->cells[i], seeds, count, &bad);
+    if (isnan(mean) && bad == 0) continue;
+    last = &a->cells[i];
+    if (!first) first = last;
     if (isnan(mean)) mean = INFINITY;
-    if (best && (bad > best_bad || (bad == best_bad && mean >= best_mean))) continue;
-    best = &a->cells[i];
+    if (a->best && (bad > best_bad || (bad == best_bad && mean >= best_mean))) continue;
+    a->best = last;
     best_bad = bad;
     best_mean = mean;
   }
-  return best;
+  a->edge = first == last ? 0 : a->best == first ? -1 : a->best == last ? 1 : 0;
+}
+
+pl_status pl_arms_choose(pl_arms *a, pl_err *e) {
+  int64_t *seeds = NULL;
+  pl_status st = pl_alloc(a->max_runs + 1, sizeof seeds[0], "seeds", &seeds, e);
+  if (st != PL_OK) return st;
+  for (size_t i = 0; i < a->count; i++) choose(&a->arms[i], seeds, pl_arm_choosing_seeds(a, &a->arms[i], seeds));
+  pl_free(seeds);
+  return PL_OK;
 }

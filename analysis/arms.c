@@ -157,10 +157,10 @@ static pl_status link_arms(pl_arms *a, pl_err *e) {
   return PL_OK;
 }
 
-pl_status pl_arms_build(const pl_catalog *c, bool all, pl_arms *out, pl_err *e) {
+pl_status pl_arms_build(const pl_catalog *c, bool all, const int64_t *select_on, pl_arms *out, pl_err *e) {
   pl_status st = PL_OK;
   arm_ref *refs = NULL;
-  *out = (pl_arms){0};
+  *out = (pl_arms){.catalog = c, .select_on = select_on};
   PL_TRY(pl_alloc(c->count, sizeof refs[0], "the list of runs", &refs, e));
   PL_TRY(pl_alloc(c->count, sizeof out->arms[0], "the arms", &out->arms, e));
   PL_TRY(pl_alloc(c->count, sizeof out->cells[0], "the arms' learning rates", &out->cells, e));
@@ -174,6 +174,7 @@ pl_status pl_arms_build(const pl_catalog *c, bool all, pl_arms *out, pl_err *e) 
     arm->sync = arm->id == arm->baseline_id;
   }
   PL_TRY(pl_arms_name(out, e));
+  PL_TRY(pl_arms_choose(out, e));
   qsort(out->arms, out->count, sizeof out->arms[0], by_rank);
   PL_TRY(link_arms(out, e));
 out:

@@ -24,6 +24,8 @@ typedef struct pl_arm {
   const pl_run_config *config;              /* of that run; borrowed from the catalog */
   const pl_arm_cell *cells;                 /* learning rates ascending */
   size_t cell_count;
+  const pl_arm_cell *best;          /* the learning rate that stands for the arm; NULL without outcomes to choose by */
+  int edge;                         /* -1 best is the lowest of several rates, +1 the highest, else 0 */
   const struct pl_arm *baseline;    /* the sync arm it is measured against, itself for that; NULL when there is none */
   const struct pl_arm *uncorrected; /* the delayed arm without its correction; NULL when there is none */
   bool sync;                        /* no delay and no correction */
@@ -36,8 +38,10 @@ typedef struct pl_arm {
 } pl_arm;
 
 typedef struct pl_arms {
+  const pl_catalog *catalog;
   pl_arm *arms; /* by group, optimizer, delay, correction */
   size_t count;
+  const int64_t *select_on; /* the seed that alone chooses learning rates, NULL: the common seeds; borrowed */
   pl_arm_cell *cells;
   pl_arm_run *runs;
   size_t run_count;
@@ -46,8 +50,9 @@ typedef struct pl_arms {
   size_t failed;                /* how many ended without one */
 } pl_arms;
 
-/* Sorts the catalog's runs; `all` takes also those that left the sweep file. The catalog must outlive the arms. */
-PL_MUST_CHECK pl_status pl_arms_build(const pl_catalog *c, bool all, pl_arms *out, pl_err *e);
+/* Sorts the catalog's runs and chooses learning rates; `all` takes also runs that left the sweep file. The catalog and
+ * *select_on (may be NULL) must outlive the arms. */
+PL_MUST_CHECK pl_status pl_arms_build(const pl_catalog *c, bool all, const int64_t *select_on, pl_arms *out, pl_err *e);
 void pl_arms_free(pl_arms *a);
 
 /* Fills in the texts of every arm: type names, and those parameters that differ between arms. Part of pl_arms_build. */
@@ -61,12 +66,16 @@ const pl_arm_cell *pl_arm_cell_at(const pl_arm *a, double lr);
 /* The seeds with an outcome at every learning rate that has outcomes at all: seeds[max_runs], ascending. */
 size_t pl_arm_common_seeds(const pl_arm *a, int64_t *seeds);
 
+/* The seeds over which the arm's learning rates are compared: the selecting one, or the common ones; 0 stands for each
+ * rate's own seeds, when none is common. seeds[max_runs]. */
+size_t pl_arm_choosing_seeds(const pl_arms *arms, const pl_arm *a, int64_t *seeds);
+
 /* Mean loss of a cell over those of its seeds that finished, of the given ones or of all when count is 0; NaN when
  * there are none. *bad counts those that diverged. */
 double pl_arm_cell_mean(const pl_arm_cell *c, const int64_t *seeds, size_t count, size_t *bad);
 
-/* The learning rate with the fewest diverged runs, then the lowest mean loss, over the common seeds (over
- * each rate's own when none is common). NULL when no run has an outcome. seeds[max_runs] is scratch. */
-const pl_arm_cell *pl_arm_best(const pl_arm *a, int64_t *seeds);
+/* Sets every arm's best, and whether it is at an edge: the learning rate with the fewest diverged runs, then the lowest
+ * mean loss, over the choosing seeds. Part of pl_arms_build. */
+PL_MUST_CHECK pl_status pl_arms_choose(pl_arms *a, pl_err *e);
 
 #endif

@@ -43,6 +43,36 @@ bool pl_config_number(const pl_run_config *c, const char *key, double *out) {
   return false;
 }
 
+void pl_config_key(const pl_config_part *part, const pl_param *row, pl_str *out) {
+  pl_str_printf(out, "%s%s%s", part->prefix, part->prefix[0] ? "." : "", row ? row->name : "");
+}
+
+static bool is_listed(const char *const *keys, const char *key) {
+  for (; *keys; keys++)
+    if (strcmp(*keys, key) == 0) return true;
+  return false;
+}
+
+uint64_t pl_config_hash_without(const pl_run_config *c, const char *const *keys, pl_str *scratch) {
+  pl_config_part parts[PL_CONFIG_PARTS];
+  size_t count = pl_config_parts(c, parts);
+  uint64_t hash = 0;
+  for (size_t i = 0; i < count; i++) {
+    if (parts[i].type && !is_listed(keys, parts[i].prefix))
+      hash = pl_hash_join(hash, pl_hash_join(pl_hash_text(parts[i].prefix), pl_hash_text(parts[i].type)));
+    for (const pl_param *row = parts[i].table; row->type != PL_END; row++) {
+      scratch->length = 0;
+      pl_config_key(&parts[i], row, scratch);
+      const char *key = pl_str_text(scratch);
+      if (row->not_identity || strcmp(key, "seed") == 0 || strcmp(key, "optimizer.lr") == 0 || is_listed(keys, key))
+        continue;
+      pl_config_value(&parts[i], row, scratch);
+      hash = pl_hash_join(hash, pl_hash(pl_str_text(scratch), scratch->length));
+    }
+  }
+  return hash;
+}
+
 void pl_config_value(const pl_config_part *part, const pl_param *row, pl_str *out) {
   pl_json *value = pl_param_get(row, part->config);
   if (!value)

@@ -33,6 +33,14 @@ size_t pl_config_parts(const pl_run_config *c, pl_config_part out[PL_CONFIG_PART
  */
 bool pl_config_number(const pl_run_config *c, const char *key, double *out);
 
+/* Identity of an arm's configuration without some keys ("delay", "optimizer.beta1"; the list is closed by NULL) and
+ * without seed, learning rate and what never counts. "correction" and other sections stand for their type. scratch is
+ * cleared; its `failed` tells of missing memory. */
+uint64_t pl_config_hash_without(const pl_run_config *c, const char *const *keys, pl_str *scratch);
+
+/* Appends the dotted key of a row: "train.steps". */
+void pl_config_key(const pl_config_part *part, const pl_param *row, pl_str *out);
+
 /* The value of a row as text, strings without quotes. Appended. */
 void pl_config_value(const pl_config_part *part, const pl_param *row, pl_str *out);
 

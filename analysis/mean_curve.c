@@ -3,11 +3,11 @@
 #include <math.h>
 
 #include "core/base/memory.h"
-#include "results/journal.h"
 
-static pl_status read_journal(const char *dir, uint64_t id, pl_curve *out, pl_err *e) {
+pl_status pl_arm_run_curve(const pl_arm_run *r, pl_curve *out, pl_err *e) {
   char *path = NULL;
-  pl_status st = pl_run_path(dir, id, "journal", &path, e);
+  *out = (pl_curve){0};
+  pl_status st = pl_run_path(r->run->dir, r->run->id, "journal", &path, e);
   if (st == PL_OK) st = pl_curve_read(path, out, e);
   pl_free(path);
   return st;
@@ -41,14 +41,13 @@ static void add(pl_mean_curve *m, const pl_curve *c, pl_series series) {
   m->count = kept;
 }
 
-pl_status pl_mean_curve_read(const char *dir, const pl_arm_cell *cell, pl_series series, pl_mean_curve *out,
-                             pl_err *e) {
+pl_status pl_mean_curve_read(const pl_arm_cell *cell, pl_series series, pl_mean_curve *out, pl_err *e) {
   pl_status st = PL_OK;
   pl_curve curve = {0};
   *out = (pl_mean_curve){0};
   for (size_t i = 0; i < cell->count; i++) {
     if (!pl_arm_finished(&cell->runs[i])) continue;
-    PL_TRY(read_journal(dir, cell->runs[i].run->id, &curve, e));
+    PL_TRY(pl_arm_run_curve(&cell->runs[i], &curve, e));
     if (out->seeds++ == 0)
       PL_TRY(start(out, &curve, series, e));
     else

@@ -71,11 +71,11 @@ static void describe(const pl_json *attempt, fact f, char out[TEXT]) {
   }
 }
 
-static pl_status read_record(mix *m, const char *dir, uint64_t id, record *out, pl_err *e) {
+static pl_status read_record(mix *m, const pl_catalog_run *run, record *out, pl_err *e) {
   pl_status st = PL_OK;
   char *path = NULL, text[TEXT];
   pl_json *meta = NULL;
-  PL_TRY(pl_run_path(dir, id, "meta.json", &path, e));
+  PL_TRY(pl_run_path(run->dir, run->id, "meta.json", &path, e));
   if (!pl_path_exists(path) || pl_json_read(path, &meta, NULL) != PL_OK) goto out;
   const pl_json *attempts = pl_json_get(meta, "attempts");
   size_t count = pl_json_size(attempts);
@@ -148,13 +148,13 @@ static void append_differences(const mix *m, pl_str *out) {
                   m->mixed_pairs == 1 ? " differs" : "s differ");
 }
 
-pl_status pl_mixed_find(const char *dir, const pl_arms *arms, pl_str *differences, pl_str *resumed, pl_err *e) {
+pl_status pl_mixed_find(const pl_arms *arms, pl_str *differences, pl_str *resumed, pl_err *e) {
   pl_status st = PL_OK;
   mix m = {.arms = arms};
   PL_TRY(pl_alloc(arms->run_count, sizeof m.records[0], "how runs were made", &m.records, e));
   for (size_t i = 0; i < arms->run_count; i++) {
     memset(&m.records[i], 0xff, sizeof m.records[i]); /* SIZE_MAX */
-    if (!isnan(arms->runs[i].loss)) PL_TRY(read_record(&m, dir, arms->runs[i].run->id, &m.records[i], e));
+    if (!isnan(arms->runs[i].loss)) PL_TRY(read_record(&m, arms->runs[i].run, &m.records[i], e));
   }
   compare_pairs(&m);
   append_differences(&m, differences);

@@ -8,7 +8,6 @@
  * the runs were made by different programs, kernels, CPU models or numbers of threads, or when paired runs saw
  * different data; *resumed is one when runs lost their bitwise mark. Empty where there is nothing to say; a run without
  * a record tells nothing. Both are appended to. */
-PL_MUST_CHECK pl_status pl_mixed_find(const char *dir, const pl_arms *arms, pl_str *differences, pl_str *resumed,
-                                      pl_err *e);
+PL_MUST_CHECK pl_status pl_mixed_find(const pl_arms *arms, pl_str *differences, pl_str *resumed, pl_err *e);
 
 #endif

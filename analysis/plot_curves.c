@@ -17,10 +17,10 @@ typedef struct curve_panel {
 } curve_panel;
 
 /* The learning rate at which an arm is drawn: the fixed one, where there is one, else its best. */
-static const pl_arm_cell *drawn_cell(const pl_plot_input *in, const pl_arm *a, int64_t *seeds) {
+static const pl_arm_cell *drawn_cell(const pl_plot_input *in, const pl_arm *a) {
   const char *key = in->options->at_key;
   const pl_arm_cell *fixed = key && strcmp(key, "optimizer.lr") == 0 ? pl_arm_cell_at(a, in->options->at_value) : NULL;
-  return fixed ? fixed : pl_arm_best(a, seeds);
+  return fixed ? fixed : a->best;
 }
 
 /* Validation losses are drawn where there are enough of them for a curve. */
@@ -58,13 +58,12 @@ static void add_curve(const pl_arm *a, const pl_arm_cell *cell, const pl_mean_cu
   panel->curves++;
 }
 
-static pl_status add_arm(const pl_plot_input *in, const pl_arm *a, bool validation, int64_t *seeds, curve_panel *panel,
-                         pl_plot *p, pl_err *e) {
-  const pl_arm_cell *cell = drawn_cell(in, a, seeds);
+static pl_status add_arm(const pl_plot_input *in, const pl_arm *a, bool validation, curve_panel *panel, pl_plot *p,
+                         pl_err *e) {
+  const pl_arm_cell *cell = drawn_cell(in, a);
   pl_mean_curve m = {0};
   if (!cell) return PL_OK;
-  pl_status st =
-      pl_mean_curve_read(in->catalog->dir, cell, validation ? PL_SERIES_val_loss : PL_SERIES_train_loss, &m, e);
+  pl_status st = pl_mean_curve_read(cell, validation ? PL_SERIES_val_loss : PL_SERIES_train_loss, &m, e);
   if (st != PL_OK) return st;
   if (!validation) pl_smooth(m.values, m.count, smoothing);
   if (m.count > 1) add_curve(a, cell, &m, panel, p);
@@ -90,14 +89,12 @@ pl_status pl_plot_loss_curves(const pl_plot_input *in, pl_arm_range group, pl_pl
   const pl_arm *arms = in->arms->arms;
   bool validation = has_validation(in, group);
   size_t panels = 0, most_curves = 0;
-  int64_t *seeds = NULL;
   pl_str body = {0};
   curve_panel panel = {0};
-  PL_TRY(pl_alloc(in->arms->max_runs, sizeof seeds[0], "seeds", &seeds, e));
   for (size_t i = group.first; i < group.last; i = pl_arms_of_optimizer(in->arms, i).last) {
     pl_arm_range range = pl_arms_of_optimizer(in->arms, i);
     panel = (curve_panel){.low = INFINITY, .high = -INFINITY};
-    for (size_t j = range.first; j < range.last; j++) PL_TRY(add_arm(in, &arms[j], validation, seeds, &panel, p, e));
+    for (size_t j = range.first; j < range.last; j++) PL_TRY(add_arm(in, &arms[j], validation, &panel, p, e));
     if (panel.lines.length > 0) {
       close_panel(&arms[i], validation, &panel, &body);
       panels++;
@@ -111,7 +108,6 @@ pl_status pl_plot_loss_curves(const pl_plot_input *in, pl_arm_range group, pl_pl
   if (!validation)
     pl_str_printf(&p->caption, "; train loss smoothed by a debiased exponential moving average, weight %g", smoothing);
 out:
-  pl_free(seeds);
   pl_str_free(&panel.lines);
   pl_str_free(&body);
   return st;

@@ -17,17 +17,12 @@ typedef struct bar_plot {
   int bar_width;    /* pixels */
 } bar_plot;
 
-static bool row_of(const pl_gap_row *r, const pl_arm *a) {
-  return strcmp(r->group, a->group) == 0 && strcmp(r->optimizer, a->optimizer) == 0 &&
-         strcmp(r->delay, a->delay) == 0 && strcmp(r->correction, a->correction) == 0;
-}
-
 /* The arm's gap in the fixed reading where there is one, else at its own best. */
 static const pl_gap_row *gap_row(const pl_gap_table *t, const pl_arm *a) {
   const pl_gap_row *found = NULL;
   for (size_t i = 0; i < t->count; i++) {
     const pl_gap_row *r = &t->rows[i];
-    if (r->sync || r->reading == PL_READING_TRANSFERRED || !row_of(r, a)) continue;
+    if (r->sync || r->reading == PL_READING_TRANSFERRED || r->arm != a) continue;
     if (!found || r->reading == PL_READING_FIXED) found = r;
   }
   return found && found->gap.n > 0 ? found : NULL;

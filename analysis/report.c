@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "analysis/analysis.h"
 #include "analysis/plots.h"
-#include "analysis/tables.h"
 #include "core/base/fs.h"
 #include "core/base/memory.h"
 
@@ -142,12 +142,13 @@ static void append_runs(const report *r, pl_str *out) {
   }
 }
 
-static pl_status write_markdown(const report *r, pl_err *e) {
+static pl_status write_markdown(const report *r, const pl_analysis *a, const pl_sheets *sheets, pl_err *e) {
   pl_str out = {0};
   append_summary(r, &out);
   if (r->figures.length > 0) pl_str_printf(&out, "\n## Plots\n%s", pl_str_text(&r->figures));
   pl_str_append(&out, "\n## Gap\n");
-  pl_table_markdown(r->in.table, &out);
+  for (size_t i = 0; i < PL_SHEETS; i++) pl_sheet_markdown(&sheets->list[i], &out);
+  pl_warnings_markdown(&a->warnings, &out);
   append_runs(r, &out);
   if (r->figures.failed) out.failed = true;
   pl_status st = write_file(r, "report.md", &out, e);
@@ -155,42 +156,50 @@ static pl_status write_markdown(const report *r, pl_err *e) {
   return st;
 }
 
-static pl_status write_data(const report *r, pl_err *e) {
+static pl_status write_csv(const report *r, const pl_sheet *s, pl_err *e) {
+  pl_str csv = {0}, name = {0};
+  if (s->count == 0) return PL_OK;
+  pl_sheet_csv(s, &csv);
+  pl_str_printf(&name, "%s.csv", s->file);
+  pl_status st = write_file(r, pl_str_text(&name), &csv, e);
+  pl_str_free(&csv);
+  pl_str_free(&name);
+  return st;
+}
+
+static pl_status write_data(const report *r, const pl_analysis *a, const pl_sheets *sheets, pl_err *e) {
   pl_status st = PL_OK;
-  pl_str csv = {0}, json = {0};
-  pl_json *document = NULL;
-  pl_table_csv(r->in.table, &csv);
-  PL_TRY(write_file(r, "gap.csv", &csv, e));
-  document = pl_table_json(r->in.table);
+  pl_str json = {0};
+  pl_json *document = pl_analysis_json(a, sheets);
+  for (size_t i = 0; i < PL_SHEETS; i++) PL_TRY(write_csv(r, &sheets->list[i], e));
   if (!document) PL_TRY(pl_fail(e, PL_FAIL, "out of memory while writing gap.json"));
   pl_json_write_pretty(document, &json);
   PL_TRY(write_file(r, "gap.json", &json, e));
 out:
   pl_json_release(document);
-  pl_str_free(&csv);
   pl_str_free(&json);
   return st;
 }
 
-pl_status pl_report_write(const pl_catalog *c, const pl_gap_options *o, const char *folder,
+pl_status pl_report_write(const pl_catalog *c, const pl_notes *known, const pl_gap_options *o, const char *folder,
                           void (*say_line)(void *self, const char *line), void *say_self, pl_err *e) {
   pl_status st = PL_OK;
-  pl_gap_table table = {0};
-  pl_arms arms = {0};
-  report r = {.in = {.catalog = c, .arms = &arms, .table = &table, .options = o},
+  pl_analysis a = {0};
+  pl_sheets sheets = {0};
+  report r = {.in = {.catalog = c, .arms = &a.arms, .table = &a.gap, .options = o},
               .folder = folder,
               .say = say_line,
               .say_self = say_self};
-  PL_TRY(pl_gap_compute(c, o, &table, e));
-  PL_TRY(pl_arms_build(c, o->all, &arms, e));
+  PL_TRY(pl_analysis_run(c, known, o, &a, e));
+  PL_TRY(pl_sheets_make(&a, &sheets, e));
   PL_TRY(pl_make_folders(folder, e));
-  PL_TRY(write_data(&r, e));
+  PL_TRY(write_data(&r, &a, &sheets, e));
   PL_TRY(draw_figures(&r, e));
-  PL_TRY(write_markdown(&r, e));
+  PL_TRY(write_markdown(&r, &a, &sheets, e));
 out:
   pl_str_free(&r.figures);
   pl_free(r.plot_folder);
-  pl_arms_free(&arms);
-  pl_gap_free(&table);
+  pl_sheets_free(&sheets);
+  pl_analysis_free(&a);
   return st;
 }

@@ -15,6 +15,8 @@ static double t_central_probability(size_t df, double angle) {
   return odd ? 2 / M_PI * (angle + sin(angle) * sum) : sin(angle) * sum;
 }
 
+double pl_t_central(size_t df, double t) { return t_central_probability(df, atan(t / sqrt((double)df))); }
+
 double pl_t_quantile_975(size_t df) {
   double low = 0, high = M_PI_2;
   for (int i = 0; i < 60; i++) {

@@ -15,6 +15,9 @@ typedef struct pl_estimate {
  * From the finite series for whole df, Abramowitz & Stegun 26.7.3 and 26.7.4. */
 double pl_t_quantile_975(size_t df);
 
+/* P(|T| < t) of Student's t, from the same series. */
+double pl_t_central(size_t df, double t);
+
 /* Mean of values[n]; of paired differences it is the paired estimate. */
 pl_estimate pl_estimate_of(const double *values, size_t n);
 

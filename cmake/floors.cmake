@@ -14,6 +14,8 @@ endfunction()
 
 file(GLOB core_sources CONFIGURE_DEPENDS core/base/*.c core/config/*.c core/device/*.c core/device/cpu/*.c
      core/pipeline/*.c core/train/*.c)
+pl_listed(core/pipeline/schedules schedule_sources)
+list(APPEND core_sources ${schedule_sources})
 file(GLOB kernel_sources CONFIGURE_DEPENDS core/device/cpu/kernels/*.c)
 pl_listed(optim/optimizers optimizer_sources)
 pl_listed(optim/corrections correction_sources)

@@ -73,6 +73,7 @@ static pl_status list_runs(pl_catalog *c, pl_err *e) {
   PL_TRY(pl_alloc(list.count, sizeof *c->runs, "the list of runs", &c->runs, e));
   for (; c->count < list.count; c->count++) {
     pl_catalog_run *run = &c->runs[c->count];
+    run->dir = c->dir;
     run->index = c->count;
     run->id = list.ids[c->count];
     run->current = current[c->count];

@@ -6,6 +6,7 @@
 
 /* One row of runs.tsv with what its folder says. */
 typedef struct pl_catalog_run {
+  const char *dir; /* the sweep directory that holds it; borrowed from the catalog */
   uint64_t index, id;
   char *label;  /* axis values as text */
   bool current; /* still part of the newest frozen sweep file */

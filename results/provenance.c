@@ -55,7 +55,7 @@ static pl_json *cpu_model(void) {
 
 /* Variables that steer a run, without those that let somebody in. */
 static bool is_recorded(const char *variable) {
-  static const char *const prefixes[] = {"PIPELAG_", "OPENBLAS_", "SLURM_"};
+  static const char *const prefixes[] = {"PIPELAG_", "OPENBLAS_", "SLURM_", "CUDA_VISIBLE_DEVICES"};
   static const char *const secrets[] = {"JWT", "TOKEN", "SECRET", "PASSW"};
   bool ours = false;
   for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
@@ -98,6 +98,7 @@ static pl_json *describe(const pl_attempt *a) {
             pl_json_set(o, "cpu", cpu_model()) && pl_json_set(o, "kernel", pl_json_new_string(a->device_kernel)) &&
             pl_json_set(o, "threads", pl_json_new_int(a->threads)) &&
             pl_json_set(o, "data_fingerprint", hex_json(a->data_fingerprint)) && pl_json_set(o, "env", environment());
+  if (a->note) ok = ok && pl_json_set(o, "note", pl_json_new_string(a->note));
   if (ok) return o;
   pl_json_release(o);
   return NULL;
@@ -169,7 +170,7 @@ pl_status pl_provenance_add(const char *run_folder, const pl_attempt *a, char **
   /* An attempt that starts from nothing owes nothing to those before it. */
   bool resumed = a->start_step > 0 && pl_json_size(pl_json_get(meta, "attempts")) > 0;
   if (resumed) PL_TRY(find_difference(attempt, pl_json_get(meta, "attempts"), difference, e));
-  bool bitwise = !resumed || (pl_json_bool(pl_json_get(meta, "bitwise")) && !*difference);
+  bool bitwise = (!resumed || (pl_json_bool(pl_json_get(meta, "bitwise")) && !*difference)) && !a->note;
   PL_TRY(write_meta(path, meta, attempt, bitwise, e));
 out:
   if (st != PL_OK) {

@@ -10,12 +10,13 @@ typedef struct pl_attempt {
   const char *device_kernel;
   uint64_t data_fingerprint;
   int threads;
+  const char *note; /* how its program differs from the one that was submitted, which ends the mark too; NULL: not */
 } pl_attempt;
 
 /* Appends this attempt (time, host, CPU model, kernel, threads, BLAS, data fingerprint, version, git commit and diff
- * hash of the build, binary hash, environment PIPELAG_*, OPENBLAS_*, SLURM_*) to meta.json by atomic replacement.
- * *difference is set to a sentence, released by pl_free, when this attempt differs from the previous one in anything
- * that can change bits, else NULL; the run then loses its "bitwise" mark. */
+ * hash of the build, binary hash, environment PIPELAG_*, OPENBLAS_*, SLURM_*, CUDA_VISIBLE_DEVICES) to meta.json by
+ * atomic replacement. *difference is set to a sentence, released by pl_free, when this attempt differs from the
+ * previous one in anything that can change bits, else NULL; the run then loses its "bitwise" mark. */
 PL_MUST_CHECK pl_status pl_provenance_add(const char *run_folder, const pl_attempt *a, char **difference, pl_err *e);
 
 #endif

@@ -74,6 +74,7 @@ pl_status pl_run_write_result(const char *sweep_dir, uint64_t id, pl_run_state s
   pl_json *document = NULL;
   PL_TRY(pl_run_path(sweep_dir, id, "result.json", &path, e));
   PL_TRY(pl_run_path(sweep_dir, id, "journal", &journal, e));
+  if (state == PL_RUN_STOPPED && pl_run_is_cancelled(sweep_dir, id)) state = PL_RUN_CANCELLED;
   document = result_document(state, o ? o : &pl_outcome_nothing, error, pl_journal_last_attempt(journal));
   PL_TRY(pl_json_file_write(path, document, e));
   pl_run_mark(sweep_dir, id, state);

@@ -1,13 +1,15 @@
 #include "results/run_dir.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/fs.h"
 #include "core/base/memory.h"
-#include "results/claim.h"
 #include "results/journal_format.h"
 #include "results/json_file.h"
 
@@ -87,7 +89,9 @@ pl_run_state pl_run_state_of(const char *sweep_dir, uint64_t id) {
   if (read == PL_OK && (result.state == PL_RUN_DONE || result.state == PL_RUN_DIVERGED)) return result.state;
   pl_claim_state claim = look_at_claim(sweep_dir, id);
   if (claim == PL_CLAIM_LIVE) return PL_RUN_RUNNING;
-  if (read == PL_OK) return has_later_attempt(sweep_dir, id, &result) ? PL_RUN_LOST : result.state;
+  if (pl_run_is_cancelled(sweep_dir, id)) return PL_RUN_CANCELLED;
+  if (read == PL_OK && has_later_attempt(sweep_dir, id, &result)) return PL_RUN_LOST;
+  if (read == PL_OK) return result.state == PL_RUN_CANCELLED ? PL_RUN_STOPPED : result.state; /* revived since */
   bool begun = read != PL_NOTHING || claim == PL_CLAIM_DEAD || has_file(sweep_dir, id, "journal") ||
                has_file(sweep_dir, id, "ckpt");
   return begun ? PL_RUN_LOST : PL_RUN_PENDING;
@@ -112,12 +116,12 @@ void pl_run_mark(const char *sweep_dir, uint64_t id, pl_run_state state) {
   if (fd >= 0) close(fd);
 }
 
-pl_status pl_run_claim(const char *sweep_dir, uint64_t id, bool *taken, pl_err *e) {
+pl_status pl_run_claim_by(const char *sweep_dir, uint64_t id, const pl_claim_rules *rules, bool *taken, pl_err *e) {
   char *path;
   *taken = false;
   pl_status st = pl_run_path(sweep_dir, id, "claim", &path, e);
   if (st != PL_OK) return st;
-  st = pl_claim_take(path, taken, e);
+  st = pl_claim_take_by(path, rules, taken, e);
   if (*taken) {
     pl_claim_tidy(path);
     pl_run_mark(sweep_dir, id, PL_RUN_RUNNING);
@@ -126,11 +130,73 @@ pl_status pl_run_claim(const char *sweep_dir, uint64_t id, bool *taken, pl_err *
   return st;
 }
 
+pl_status pl_run_claim(const char *sweep_dir, uint64_t id, bool *taken, pl_err *e) {
+  return pl_run_claim_by(sweep_dir, id, NULL, taken, e);
+}
+
+/* Nobody trains a run that has its outcome, so that nothing of its claims need be kept. */
 void pl_run_release(const char *sweep_dir, uint64_t id) {
   char *path;
+  pl_result result;
   if (pl_run_path(sweep_dir, id, "claim", &path, NULL) != PL_OK) return;
-  pl_claim_release(path);
+  if (pl_run_read_result(sweep_dir, id, &result, NULL) == PL_OK &&
+      (result.state == PL_RUN_DONE || result.state == PL_RUN_DIVERGED))
+    pl_claim_release(path);
+  else
+    pl_claim_end(path);
   pl_free(path);
+}
+
+static const char cancelled_file[] = "cancelled", attempts_file[] = "restarts";
+
+bool pl_run_is_cancelled(const char *sweep_dir, uint64_t id) { return has_file(sweep_dir, id, cancelled_file); }
+
+pl_status pl_run_cancel(const char *sweep_dir, uint64_t id, pl_err *e) {
+  char *path;
+  pl_status st = pl_run_path(sweep_dir, id, cancelled_file, &path, e);
+  if (st != PL_OK) return st;
+  int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0) st = pl_fail(e, PL_FAIL, "%s: cannot be created: %s", path, strerror(errno));
+  if (fd >= 0) close(fd);
+  pl_free(path);
+  if (st == PL_OK) pl_run_mark(sweep_dir, id, pl_run_state_of(sweep_dir, id));
+  return st;
+}
+
+pl_status pl_run_revive(const char *sweep_dir, uint64_t id, pl_err *e) {
+  char *path;
+  pl_status st = pl_run_path(sweep_dir, id, cancelled_file, &path, e);
+  if (st != PL_OK) return st;
+  bool was = unlink(path) == 0;
+  if (!was && errno != ENOENT) st = pl_fail(e, PL_FAIL, "%s: cannot be removed: %s", path, strerror(errno));
+  pl_free(path);
+  pl_run_clear_attempts(sweep_dir, id);
+  if (was) pl_run_mark(sweep_dir, id, pl_run_state_of(sweep_dir, id));
+  return st;
+}
+
+void pl_run_clear_attempts(const char *sweep_dir, uint64_t id) {
+  char *path;
+  if (pl_run_path(sweep_dir, id, attempts_file, &path, NULL) != PL_OK) return;
+  unlink(path);
+  pl_free(path);
+}
+
+/* A damaged file counts as none. */
+pl_status pl_run_count_attempt(const char *sweep_dir, uint64_t id, int64_t step, int64_t *count, pl_err *e) {
+  char *path, text[64];
+  int64_t old_step = 0, old_count = 0;
+  *count = 1;
+  pl_status st = pl_run_path(sweep_dir, id, attempts_file, &path, e);
+  if (st != PL_OK) return st;
+  FILE *file = fopen(path, "re");
+  if (file && fscanf(file, "%" SCNd64 " %" SCNd64, &old_step, &old_count) == 2 && step <= old_step)
+    *count = old_count + 1;
+  if (file) fclose(file);
+  int length = snprintf(text, sizeof text, "%" PRId64 " %" PRId64 "\n", step, *count);
+  st = pl_file_replace(path, text, (size_t)length, e);
+  pl_free(path);
+  return st;
 }
 
 void pl_run_claimed_by(const char *sweep_dir, uint64_t id, pl_str *out) {

@@ -5,6 +5,7 @@
 
 #include "core/config/run_config.h"
 #include "core/train/trainer.h"
+#include "results/claim.h"
 
 typedef enum pl_run_state {
   PL_RUN_PENDING, /* nothing there yet */
@@ -26,17 +27,20 @@ PL_MUST_CHECK pl_status pl_run_path(const char *sweep_dir, uint64_t id, const ch
 /* Makes the folder and writes config.json when absent, without waiting for the disk: pl_sync_all afterwards. */
 PL_MUST_CHECK pl_status pl_run_create(const char *sweep_dir, uint64_t id, const pl_run_config *c, pl_err *e);
 
-/* State from the folder alone: result.json, the claim and whether its process lives (same host), the journal. */
+/* State from the folder alone: result.json, the claim and whether its process lives (same host), the mark of a
+ * cancelled run, the journal. */
 pl_run_state pl_run_state_of(const char *sweep_dir, uint64_t id);
 
 /* Moves the run's empty marker to DIR/state/<state>/<id>. A hint for cheap looks at a large sweep, so failing to do so
  * is no error; taking a claim and writing a result do it. */
 void pl_run_mark(const char *sweep_dir, uint64_t id, pl_run_state state);
 
-/* Claims the run for this process (a file with host, pid and the process's start time that appears whole or not).
- * *taken is false, without error, when a live process holds it; a dead process's claim on this host is taken over,
- * exactly one taker wins, and removes what the dead process was writing. Released by pl_run_release. */
+/* Claims the run for this process, see results/claim.h. *taken is false, without error, when a live process holds it; a
+ * dead process's claim on this host is taken over, exactly one taker wins, and removes what the dead process was
+ * writing. Released by pl_run_release. */
 PL_MUST_CHECK pl_status pl_run_claim(const char *sweep_dir, uint64_t id, bool *taken, pl_err *e);
+PL_MUST_CHECK pl_status pl_run_claim_by(const char *sweep_dir, uint64_t id, const pl_claim_rules *rules, bool *taken,
+                                        pl_err *e);
 void pl_run_release(const char *sweep_dir, uint64_t id);
 
 /* Cancelling: a marker file in the run's folder, which no end of a run removes. A run that has it is not started, not
@@ -48,8 +52,14 @@ bool pl_run_is_cancelled(const char *sweep_dir, uint64_t id);
 /* "process 4711 on host node3": who holds the run, for messages; appended. */
 void pl_run_claimed_by(const char *sweep_dir, uint64_t id, pl_str *out);
 
-/* result.json, written last by atomic replacement. `o` may be NULL when nothing was trained; `error` is the sentence of
- * a failed run, NULL otherwise. */
+/* Attempts that begin at the same checkpoint, counted in the run's folder. Counts the one that is about to begin at
+ * `step` (-1: from nothing); *count is how many there were with it. Clearing forgets them. */
+PL_MUST_CHECK pl_status pl_run_count_attempt(const char *sweep_dir, uint64_t id, int64_t step, int64_t *count,
+                                             pl_err *e);
+void pl_run_clear_attempts(const char *sweep_dir, uint64_t id);
+
+/* result.json, written last by atomic replacement. A cancelled run that stopped is written as cancelled. `o` may be
+ * NULL when nothing was trained; `error` is the sentence of a failed run, NULL otherwise. */
 PL_MUST_CHECK pl_status pl_run_write_result(const char *sweep_dir, uint64_t id, pl_run_state state, const pl_outcome *o,
                                             const char *error, pl_err *e);
 

@@ -7,6 +7,12 @@
 
 #include "runners/command.h"
 
+/* Keys of options without a short form; commands name them by the letter. */
+enum { LONG = 256 };
+
+/* -f is --follow where logs are read, --fail-fast where runs are started. */
+enum { FOLLOW = LONG + 'F' };
+
 static const struct argp_option all_options[] = {
     {"set", 'S', "KEY=VALUE", 0,
      "Override a key (dotted, repeatable); a=1,2,3 makes an axis in a sweep, a=[3,2] is a value", 0},
@@ -24,7 +30,36 @@ static const struct argp_option all_options[] = {
      0},
     {"at", 'a', "KEY=VALUE", 0, "Also compare the arms at this fixed value, e.g. optimizer.lr=8e-3", 0},
     {"all", 'A', NULL, 0, "Also runs that are no longer part of the sweep file", 0},
+    {"select-on", LONG + '1', "SEED", 0, "Choose learning rates on this seed, compare the other seeds", 0},
+    {"target", LONG + '2', "LOSS", 0, "Count tokens to this loss (default: the worst synchronous final loss)", 0},
+    {"against", LONG + '3', "KEY", 0, "Gaps as a function of a number, e.g. delay; KEY,KEY: the others go along", 0},
+    {"resolve", LONG + '4', "X", 0, "Pairs of seeds needed to see this difference (default 0.005)", 0},
+    {"table", LONG + '5', "NAME", 0, "Only this table, e.g. gap, rates, reach", 0},
+    {"extend", LONG + '6', "FILE", 0, "Write the sweep that goes on beyond the edges at which optima lie", 0},
     {"max-runs", 'm', "N", 0, "Ask for -y above this number of runs (default 100000)", 0},
+    {"runs", LONG + 'R', NULL, 0, "A line for each run", 0},
+    {"watch", LONG + 'W', NULL, 0, "Look again every 5 seconds until nothing is left to run", 0},
+    {"verify", LONG + 'c', NULL, 0, "Compare the state markers with the run directories", 0},
+    {"follow", FOLLOW, NULL, 0, "Go on printing until the run has ended", 0},
+    {"failed", LONG + 'x', NULL, 0, "Runs that failed", 0},
+    {"timeout", LONG + 'T', NULL, 0, "Runs that reached their time limit", 0},
+    {"lost", LONG + 'l', NULL, 0, "Runs that ended without a word", 0},
+    {"cancelled", LONG + 'X', NULL, 0, "Runs that were cancelled", 0},
+    {"slurm", LONG + 's', NULL, 0, "Submit to Slurm, also from a directory that never was", 0},
+    {"stages", LONG + 'P', "P", 0, "Pipeline stages", 0},
+    {"microbatches", LONG + 'M', "M", 0, "Microbatches of an update", 0},
+    {"updates", LONG + 'U', "N", 0, "Updates from start to stop (default 3)", 0},
+    {"chunks", LONG + 'K', "V", 0, "Chunks of layers in a stage (interleaved-1f1b: default 2)", 0},
+    {"delay", LONG + 'd', "K[,K...]", 0, "Delay of lagged: one number, or one per stage", 0},
+    {"allow-min-microbatches", LONG + 'N', NULL, 0, "2bw also with P-1 microbatches", 0},
+    {"forward", LONG + 'p', "T", 0, "Time of a microbatch's forward in a stage (default 1)", 0},
+    {"backward", LONG + 'b', "T", 0, "Time of its backward (default 2)", 0},
+    {"backward-weight", LONG + 'g', "T", 0, "Part of it that computes weight gradients (default half)", 0},
+    {"latency", LONG + 'e', "T", 0, "Time from sending a message to its arrival (default 0)", 0},
+    {"transfer", LONG + 'u', "T", 0, "Time that a message occupies its link: size / bandwidth (default 0)", 0},
+    {"file", LONG + 'I', "FILE", 0, "A schedule from a text file", 0},
+    {"text", LONG + 'E', NULL, 0, "Print the schedule's text form, which --file reads", 0},
+    {"svg", LONG + 'G', "FILE", 0, "Write the grid as SVG", 0},
     {"shard-tokens", 't', "N", 0, "Tokens of a shard (default 100000000)", 0},
     {"write-shards", 'w', "PREFIX", 0, "Write llm.c shards PREFIX_val_000000.bin, PREFIX_train_000001.bin, ...", 0},
 };
@@ -72,9 +107,109 @@ static void set_argument(struct argp_state *state, const pl_command *command, pl
              command->max_args == 0 ? "no argument" : command->arguments);
 }
 
+/* The switch that an option turns on; NULL for an option with a value. */
+static bool *find_flag(const pl_command *command, pl_options *o, int key) {
+  switch (key) {
+  case 'n':
+    return &o->dry_run;
+  case 'J':
+    return &o->json;
+  case 'C':
+    return &o->csv;
+  case 'q':
+    return &o->quiet;
+  case 'y':
+    return &o->yes;
+  case 'D':
+    return &o->strict_diverged;
+  case 'A':
+    return &o->all;
+  case LONG + 'R':
+    return &o->runs;
+  case LONG + 'W':
+    return &o->watch;
+  case LONG + 'c':
+    return &o->verify;
+  case LONG + 'x':
+    return &o->failed;
+  case LONG + 'T':
+    return &o->timeout;
+  case LONG + 'l':
+    return &o->lost;
+  case LONG + 'X':
+    return &o->cancelled;
+  case LONG + 's':
+    return &o->slurm;
+  case LONG + 'N':
+    return &o->schedule.allow_min_microbatches;
+  case LONG + 'E':
+    return &o->schedule.text;
+  case 'f':
+    return strchr(command->options, FOLLOW & 0xff) != NULL ? &o->follow : &o->fail_fast;
+  default:
+    return NULL;
+  }
+}
+
+static double real_number(struct argp_state *state, const char *option, const char *text) {
+  double value = 0;
+  if (!pl_parse_real(text, &value) || !(value >= 0 && value <= 1e12))
+    argp_error(state, "--%s: saw \"%.100s\"; allowed: a number from 0 to 1e12", option, text);
+  return value;
+}
+
+static error_t set_schedule(struct argp_state *state, pl_schedule_options *o, int key, const char *arg) {
+  switch (key) {
+  case LONG + 'P':
+    o->stages = (size_t)whole_number(state, "--stages", arg, PL_SCHEDULE_STAGES);
+    break;
+  case LONG + 'M':
+    o->microbatches = (size_t)whole_number(state, "--microbatches", arg, PL_SCHEDULE_MICROBATCHES);
+    break;
+  case LONG + 'U':
+    o->updates = whole_number(state, "--updates", arg, 1000000);
+    break;
+  case LONG + 'K':
+    o->chunks = (size_t)whole_number(state, "--chunks", arg, PL_SCHEDULE_CHUNKS);
+    break;
+  case LONG + 'd':
+    o->delay = arg;
+    break;
+  case LONG + 'p':
+    o->forward = real_number(state, "forward", arg);
+    break;
+  case LONG + 'b':
+    o->backward = real_number(state, "backward", arg);
+    break;
+  case LONG + 'g':
+    o->weight = real_number(state, "backward-weight", arg);
+    break;
+  case LONG + 'e':
+    o->latency = real_number(state, "latency", arg);
+    break;
+  case LONG + 'u':
+    o->transfer = real_number(state, "transfer", arg);
+    break;
+  case LONG + 'I':
+    o->file = path_text(state, "--file", arg);
+    break;
+  case LONG + 'G':
+    o->svg = path_text(state, "--svg", arg);
+    break;
+  default:
+    return ARGP_ERR_UNKNOWN;
+  }
+  return 0;
+}
+
 static error_t parse_one(int key, char *arg, struct argp_state *state) {
   parse_state *p = state->input;
   pl_options *o = p->out;
+  bool *flag = find_flag(p->command, o, key);
+  if (flag != NULL) {
+    *flag = true;
+    return 0;
+  }
   switch (key) {
   case 'h':
     argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
@@ -85,32 +220,11 @@ static error_t parse_one(int key, char *arg, struct argp_state *state) {
   case 'o':
     o->output = path_text(state, "--output", arg);
     break;
-  case 'n':
-    o->dry_run = true;
-    break;
-  case 'J':
-    o->json = true;
-    break;
-  case 'C':
-    o->csv = true;
-    break;
-  case 'q':
-    o->quiet = true;
-    break;
   case 'v':
     o->verbose++;
     break;
-  case 'y':
-    o->yes = true;
-    break;
   case 'j':
     o->jobs = (int)whole_number(state, "--jobs", arg, PL_MAX_JOBS);
-    break;
-  case 'f':
-    o->fail_fast = true;
-    break;
-  case 'D':
-    o->strict_diverged = true;
     break;
   case 'r':
     o->data_root = path_text(state, "--data-root", arg);
@@ -118,8 +232,23 @@ static error_t parse_one(int key, char *arg, struct argp_state *state) {
   case 'a':
     o->at = arg;
     break;
-  case 'A':
-    o->all = true;
+  case LONG + '1':
+    o->select_on = arg;
+    break;
+  case LONG + '2':
+    o->target = arg;
+    break;
+  case LONG + '3':
+    o->against = arg;
+    break;
+  case LONG + '4':
+    o->resolve = arg;
+    break;
+  case LONG + '5':
+    o->table = arg;
+    break;
+  case LONG + '6':
+    o->extend = path_text(state, "--extend", arg);
     break;
   case 'm':
     o->max_runs = (uint64_t)whole_number(state, "--max-runs", arg, INT64_MAX);
@@ -138,17 +267,23 @@ static error_t parse_one(int key, char *arg, struct argp_state *state) {
       argp_error(state, "an argument is missing; allowed: %s", p->command->arguments);
     break;
   default:
-    return ARGP_ERR_UNKNOWN;
+    return set_schedule(state, &o->schedule, key, arg);
   }
   return 0;
 }
 
 void pl_options_parse(const pl_command *command, int argc, char **argv, pl_options *out) {
-  *out = (pl_options){.max_runs = 100000, .shard_tokens = 100000000};
+  *out = (pl_options){.max_runs = 100000,
+                      .shard_tokens = 100000000,
+                      .schedule = {.updates = 3, .forward = 1, .backward = 2, .weight = -1}};
   struct argp_option table[OPTION_COUNT + 2] = {0};
   size_t count = 0;
   for (size_t i = 0; i < OPTION_COUNT; i++)
-    if (strchr(command->options, all_options[i].key) != NULL) table[count++] = all_options[i];
+    if (strchr(command->options, all_options[i].key & 0xff) != NULL) {
+      table[count] = all_options[i];
+      if (table[count].key == FOLLOW) table[count].key = 'f';
+      count++;
+    }
   table[count] = short_help;
   char name[64];
   snprintf(name, sizeof name, "pipelag %s", command->name);

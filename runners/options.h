@@ -2,9 +2,19 @@
 #ifndef PL_RUNNERS_OPTIONS_H
 #define PL_RUNNERS_OPTIONS_H
 
+#include "core/pipeline/schedule.h"
 #include "sweeps/sweep.h"
 
 enum { PL_MAX_ARGS = 256, PL_MAX_SETS = 64, PL_MAX_JOBS = 4096 };
+
+/* Of `pipelag schedule`. */
+typedef struct pl_schedule_options {
+  size_t stages, microbatches, chunks; /* 0: not given */
+  int64_t updates;
+  double forward, backward, weight, latency, transfer; /* weight < 0: not given */
+  const char *delay, *file, *svg;
+  bool text, allow_min_microbatches;
+} pl_schedule_options;
 
 typedef struct pl_options {
   const char *args[PL_MAX_ARGS]; /* positional, borrowed from argv like all texts here */
@@ -12,12 +22,16 @@ typedef struct pl_options {
   const char *set_texts[PL_MAX_SETS];
   size_t set_count;
   const char *output, *data_root, *at;
+  const char *select_on, *target, *against, *resolve, *table, *extend; /* of what is compared */
   bool dry_run, json, csv, quiet, yes, fail_fast, strict_diverged, all;
+  bool runs, watch, verify, follow, slurm;
+  bool failed, timeout, lost, cancelled; /* which runs */
   int verbose;
   int jobs;          /* 0: one per allowed CPU */
   uint64_t max_runs; /* asked for confirmation above */
   int64_t shard_tokens;
   const char *prefix;
+  pl_schedule_options schedule;
 } pl_options;
 
 struct pl_command;

@@ -5,6 +5,7 @@
 
 #include "core/config/registry.h"
 #include "results/run_dir.h"
+#include "runners/launchers/slurm/section.h"
 #include "runners/options.h"
 #include "runners/preflight.h"
 
@@ -14,12 +15,15 @@ typedef struct pl_job {
   double cost; /* estimated floating-point operations */
   char *label; /* axis values */
   pl_run_state state;
+  const pl_slurm_config *slurm; /* what it asks of Slurm; borrowed from the plan's section */
 } pl_job;
 
 typedef struct pl_plan {
   pl_registries registries; /* the sweep borrows them: the plan stays where it was made */
   pl_sweep *sweep;
-  char *dir; /* the result directory */
+  pl_slurm_section *slurm;
+  char *dir;    /* the result directory */
+  char *folder; /* of the sweep file */
   char *data_root;
   pl_job *jobs; /* every run of the sweep, in order */
   size_t count, capacity;
@@ -27,8 +31,9 @@ typedef struct pl_plan {
   size_t states[PL_RUN_STATES];
 } pl_plan;
 
-/* Loads the sweep and checks every run. PL_BAD with one sentence when anything is wrong, also above o->max_runs without
- * o->yes. */
+/* Loads the sweep and checks every run. `path` may be a result directory: then the sweep is the one that was frozen
+ * there last, and its results stay there. PL_BAD with one sentence when anything is wrong, also above o->max_runs
+ * without o->yes. */
 PL_MUST_CHECK pl_status pl_plan_make(const pl_options *o, const char *path, pl_plan *out, pl_err *e);
 
 /* Makes the directory, run folders and runs.tsv, and reads the state of each run. */

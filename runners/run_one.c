@@ -5,14 +5,18 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/fs.h"
 #include "core/base/memory.h"
+#include "core/train/checkpoint.h"
 #include "results/curves.h"
 #include "results/journal.h"
 #include "results/provenance.h"
+#include "runners/heartbeat.h"
+#include "runners/launchers/slurm/holder.h"
 #include "runners/preflight.h"
 #include "runners/registries.h"
 
@@ -21,6 +25,7 @@ static const char *const device_names[] = {"cpu", "paranoid"}; /* by pl_root_con
 /* Everything that one run holds open, and the sink that the trainer writes to. */
 typedef struct run_state {
   const pl_run_one_args *args;
+  pl_heartbeat *heartbeat;
   char *folder, *journal_path, *curves_path, *checkpoints;
   pl_json *document;
   pl_run_config config;
@@ -61,7 +66,8 @@ static pl_status record_attempt(run_state *r, pl_err *e) {
                         .start_step = r->start_step,
                         .device_kernel = r->device->kernel,
                         .data_fingerprint = r->dataset != NULL ? r->dataset_type->fingerprint(r->dataset) : 0,
-                        .threads = 1};
+                        .threads = 1,
+                        .note = r->args->note};
   char *difference = NULL;
   pl_status st = pl_provenance_add(r->folder, &attempt, &difference, e);
   if (difference != NULL) say(r, difference);
@@ -74,8 +80,15 @@ static void note_start(run_state *r, int64_t step) {
   if (r->start_step < 0) r->start_step = step > 0 ? step - 1 : 0;
 }
 
+static pl_status lost(pl_err *e) {
+  return pl_fail(e, PL_FAIL, "another process took the run over; this one writes no more");
+}
+
+static bool is_owned(void *self) { return pl_heartbeat_owns_now(((run_state *)self)->heartbeat); }
+
 static pl_status sink_write(void *self, const pl_point *p, pl_err *e) {
   run_state *r = self;
+  if (!pl_heartbeat_owns(r->heartbeat)) return lost(e);
   note_start(r, p->step);
   pl_status st = record_attempt(r, e);
   return st != PL_OK ? st : pl_journal_write(r->journal, p, e);
@@ -120,6 +133,17 @@ static pl_status open_log(run_state *r, pl_err *e) {
   return st;
 }
 
+/* An attempt that ends without a newer checkpoint than it began with is no progress. */
+static pl_status check_progress(run_state *r, pl_err *e) {
+  const pl_run_one_args *a = r->args;
+  int64_t step = pl_checkpoints_newest(r->checkpoints), count;
+  if (a->max_attempts <= 0) return PL_OK;
+  pl_status st = pl_run_count_attempt(a->sweep_dir, a->id, step, &count, e);
+  if (st != PL_OK || count <= a->max_attempts) return st;
+  return pl_fail(e, PL_FAIL, "no progress in %" PRId64 " attempts (at step %" PRId64 "); retry after finding out why",
+                 a->max_attempts, step < 0 ? 0 : step);
+}
+
 static pl_status open_config(run_state *r, pl_err *e) {
   const pl_run_one_args *a = r->args;
   char *path = NULL;
@@ -154,6 +178,7 @@ static pl_status open_parts(run_state *r, pl_err *e) {
   pl_status st = PL_OK;
   PL_TRY(pl_journal_open(r->journal_path, &r->journal, e));
   PL_TRY(open_log(r, e));
+  if (r->args->note != NULL) say(r, r->args->note);
   PL_TRY(pl_device_open(device_names[c->root.device], &r->device, e));
   r->dataset_type = (const pl_dataset_type *)c->data.type;
   pl_model_shape shape;
@@ -174,6 +199,8 @@ static pl_status train(run_state *r, pl_outcome *out, pl_err *e) {
                           .sink = &sink,
                           .checkpoint_folder = r->checkpoints,
                           .stop = r->args->stop,
+                          .owned = is_owned,
+                          .owned_self = r,
                           .progress = on_progress,
                           .progress_self = r,
                           .say = say,
@@ -198,12 +225,20 @@ static pl_status work(run_state *r, pl_run_one_result *out, pl_err *e) {
   const pl_run_one_args *a = r->args;
   pl_status st = PL_OK;
   PL_TRY(open_config(r, e));
+  PL_TRY(check_progress(r, e));
   PL_TRY(open_parts(r, e));
   PL_TRY(train(r, &out->outcome, e));
+  if (!is_owned(r)) PL_TRY(lost(e));
   PL_TRY(write_curves(r, e));
   out->state = state_of_end(out->outcome.end);
+  if (!is_owned(r)) PL_TRY(lost(e));
   PL_TRY(pl_run_write_result(a->sweep_dir, a->id, out->state, &out->outcome, NULL, e));
-  if (out->state != PL_RUN_STOPPED) rmdir(r->checkpoints); /* empty unless checkpoints are kept: fewer files */
+  if (out->state == PL_RUN_STOPPED) {
+    if (pl_run_is_cancelled(a->sweep_dir, a->id)) out->state = PL_RUN_CANCELLED;
+    goto out;
+  }
+  rmdir(r->checkpoints); /* empty unless checkpoints are kept: fewer files */
+  pl_run_clear_attempts(a->sweep_dir, a->id);
 out:
   return st;
 }
@@ -220,9 +255,13 @@ static void close_parts(run_state *r) {
   pl_free(r->checkpoints);
 }
 
-/* A run that has its outcome is never touched again. */
+/* A run that has its outcome is never touched again, a cancelled one not before it is revived. */
 static bool is_settled(const pl_run_one_args *args, pl_run_one_result *out) {
   pl_result found;
+  if (pl_run_is_cancelled(args->sweep_dir, args->id)) {
+    out->state = PL_RUN_CANCELLED;
+    return true;
+  }
   if (pl_run_read_result(args->sweep_dir, args->id, &found, NULL) != PL_OK) return false;
   if (found.state != PL_RUN_DONE && found.state != PL_RUN_DIVERGED) return false;
   out->state = found.state;
@@ -233,14 +272,40 @@ static bool is_settled(const pl_run_one_args *args, pl_run_one_result *out) {
 /* Under the claim. */
 static pl_status attempt(const pl_run_one_args *args, pl_run_one_result *out, pl_err *e) {
   run_state r = {.args = args, .start_step = -1};
-  pl_status st = work(&r, out, e);
+  pl_status st = pl_heartbeat_start(args->sweep_dir, args->id, &r.heartbeat, e);
+  if (st != PL_OK) return st;
+  st = work(&r, out, e);
   if (st != PL_OK) {
     pl_err ignored = {0};
     out->state = PL_RUN_FAILED;
     if (r.log != NULL && e != NULL) say(&r, e->text);
-    (void)!pl_run_write_result(args->sweep_dir, args->id, PL_RUN_FAILED, NULL, e != NULL ? e->text : "", &ignored);
+    if (is_owned(&r))
+      (void)!pl_run_write_result(args->sweep_dir, args->id, PL_RUN_FAILED, NULL, e != NULL ? e->text : "", &ignored);
   }
+  pl_heartbeat_stop(r.heartbeat);
   close_parts(&r);
+  return st;
+}
+
+/* A holder of which nothing is known from here is watched, where that is asked for: one that counts on lives. */
+static pl_status claim(const pl_run_one_args *args, bool *taken, pl_err *e) {
+  pl_claim_rules rules = {.job_is_gone = pl_slurm_job_is_gone};
+  pl_claim_watch watch = {0};
+  const double pause = pl_claim_seconds() / 20;
+  const struct timespec delay = {.tv_sec = (time_t)pause, .tv_nsec = (long)(1e9 * (pause - floor(pause)))};
+  char *path = NULL;
+  pl_status st = PL_OK;
+  PL_TRY(pl_run_path(args->sweep_dir, args->id, "claim", &path, e));
+  for (;;) {
+    PL_TRY(pl_run_claim_by(args->sweep_dir, args->id, &rules, taken, e));
+    if (*taken || !args->wait || (args->stop != NULL && *args->stop)) break;
+    pl_claim_motion motion = pl_claim_watch_on(path, &watch);
+    if (motion == PL_CLAIM_MOVES) break;
+    rules.stood_still = motion == PL_CLAIM_STILL ? watch.line : NULL;
+    if (motion != PL_CLAIM_STILL) nanosleep(&delay, NULL);
+  }
+out:
+  pl_free(path);
   return st;
 }
 
@@ -248,7 +313,7 @@ pl_status pl_run_one(const pl_run_one_args *args, pl_run_one_result *out, pl_err
   bool taken = false;
   *out = (pl_run_one_result){.state = PL_RUN_PENDING};
   if (is_settled(args, out)) return PL_OK;
-  pl_status st = pl_run_claim(args->sweep_dir, args->id, &taken, e);
+  pl_status st = claim(args, &taken, e);
   if (st != PL_OK) return st;
   out->elsewhere = !taken;
   if (!taken) return PL_OK;

@@ -9,6 +9,9 @@ typedef struct pl_run_one_args {
   const char *sweep_dir, *data_root;
   uint64_t id;
   bool own_log; /* standard output and error of this process go to the run's log.<attempt>.txt */
+  bool wait;    /* watch a holder that may be gone, for as long as pl_claim_seconds, and then take its run over */
+  int64_t max_attempts; /* that begin at the same checkpoint; the next one fails at once. 0: not counted */
+  const char *note;     /* how this program differs from the submitted one, for log and meta.json; NULL: it does not */
   const volatile sig_atomic_t *stop;
   void (*progress)(void *self, int64_t step, int64_t steps, double train_loss, double val_loss); /* NULL: not */
   void *progress_self;
@@ -20,9 +23,9 @@ typedef struct pl_run_one_result {
   pl_outcome outcome;
 } pl_run_one_result;
 
-/* A run that is already done or diverged is left alone. Failure of the run (also of its files) is PL_FAIL or PL_BAD
- * with the sentence, which is in result.json too as far as that can be written. PL_OK otherwise, also for diverged and
- * stopped. */
+/* A run that is already done, diverged or cancelled is left alone. Failure of the run (also of its files) is PL_FAIL or
+ * PL_BAD with the sentence, which is in result.json too as far as that can be written, unless another process took the
+ * run over. PL_OK otherwise, also for diverged and stopped. */
 PL_MUST_CHECK pl_status pl_run_one(const pl_run_one_args *args, pl_run_one_result *out, pl_err *e);
 
 #endif

@@ -8,7 +8,9 @@ enum { ASKED = sizeof asked / sizeof *asked };
 
 /* A signal handler can reach nothing but globals: the only mutable ones of the program. */
 static volatile sig_atomic_t stop_signal;
+static volatile sig_atomic_t latest_signal;
 static volatile sig_atomic_t grace_limited;
+static volatile sig_atomic_t patient;
 
 static void end_by(int signal_number) {
   struct sigaction act = {.sa_handler = SIG_DFL};
@@ -21,6 +23,8 @@ static void end_by(int signal_number) {
 }
 
 static void on_signal(int signal_number) {
+  latest_signal = signal_number;
+  if (stop_signal != 0 && patient) return;
   if (stop_signal != 0) end_by(signal_number);
   stop_signal = signal_number;
   if (grace_limited) alarm(PL_SIGNAL_GRACE);
@@ -32,7 +36,8 @@ static void on_alarm(int signal_number) {
 }
 
 void pl_signals_install(bool limited) {
-  stop_signal = 0;
+  stop_signal = latest_signal = 0;
+  patient = false;
   grace_limited = limited;
   struct sigaction act = {.sa_handler = on_signal};
   sigemptyset(&act.sa_mask);
@@ -40,6 +45,10 @@ void pl_signals_install(bool limited) {
   act.sa_handler = on_alarm;
   if (limited) sigaction(SIGALRM, &act, NULL);
 }
+
+void pl_signals_be_patient(void) { patient = true; }
+
+int pl_signals_latest(void) { return latest_signal; }
 
 const volatile sig_atomic_t *pl_signals_stop(void) { return &stop_signal; }
 

@@ -12,8 +12,15 @@ enum { PL_SIGNAL_GRACE = 20 }; /* seconds */
  * otherwise only the second signal ends (a parent that waits for its trainers). */
 void pl_signals_install(bool limited);
 
+/* From now on, until the next installation, repeated signals end nothing: Slurm sends them to every process of a job,
+ * and to the parent that passes them on. */
+void pl_signals_be_patient(void);
+
 /* Non-zero once asked to stop: the signal's number. */
 const volatile sig_atomic_t *pl_signals_stop(void);
+
+/* The latest of them, which is another one than the first when more came. */
+int pl_signals_latest(void);
 
 /* Back to default actions, unblocked; a forked child calls it before it installs its own. */
 void pl_signals_reset(void);

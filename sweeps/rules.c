@@ -234,3 +234,29 @@ void pl_rules_free(pl_rules *rules) {
   pl_free(rules->rules);
   *rules = (pl_rules){0};
 }
+
+struct pl_sweep_condition {
+  pl_json *object; /* the rule borrows its values */
+  pl_rule rule;
+};
+
+pl_status pl_sweep_condition_make(const pl_registries *r, const pl_json *object, const char *where,
+                                  pl_sweep_condition **out, pl_err *e) {
+  pl_status st = pl_alloc(1, sizeof **out, "a condition", out, e);
+  if (st != PL_OK) return st;
+  (*out)->object = pl_json_retain(object);
+  st = parse_rule(r, object, where, &(*out)->rule, e);
+  if (st == PL_OK) return PL_OK;
+  pl_sweep_condition_free(*out);
+  *out = NULL;
+  return st;
+}
+
+bool pl_sweep_condition_holds(pl_sweep_condition *c, pl_run_config *run) { return rule_holds(&c->rule, run); }
+
+void pl_sweep_condition_free(pl_sweep_condition *c) {
+  if (c == NULL) return;
+  pl_free(c->rule.conditions);
+  pl_json_release(c->object);
+  pl_free(c);
+}

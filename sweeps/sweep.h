@@ -77,6 +77,16 @@ void pl_sweep_label(const pl_sweep *s, const pl_sweep_run *run, pl_str *out);
 /* An axis value as labels and tables show it: a plain word bare, anything else as JSON. Appended. */
 void pl_sweep_value_text(const pl_json *value, pl_str *out);
 
+/* One exclude object outside of a sweep: compiled once, asked about many runs. `object` is retained; `where` starts
+ * messages, which are PL_BAD for unknown keys and impossible values. Released by pl_sweep_condition_free; `r` must
+ * outlive it. */
+typedef struct pl_sweep_condition pl_sweep_condition;
+
+PL_MUST_CHECK pl_status pl_sweep_condition_make(const pl_registries *r, const pl_json *object, const char *where,
+                                                pl_sweep_condition **out, pl_err *e);
+bool pl_sweep_condition_holds(pl_sweep_condition *c, pl_run_config *run);
+void pl_sweep_condition_free(pl_sweep_condition *c);
+
 /* JSON Schema of a sweep file (new reference). */
 pl_json *pl_sweep_schema(const pl_registries *r);
 

@@ -61,7 +61,7 @@ static pl_status update(pl_engine *g, size_t p, int64_t t, bool *done) {
 /* The flight that the instruction is about, without moving it on. */
 static bool find(const pl_engine *g, size_t p, const pl_instruction *in, int64_t t, pl_flight **f, slot **s) {
   size_t count = g->args.facts->slots[p];
-  *f = pl_flight_move(g->flights[p], count, in->op, p == 0, p == g->args.schedule->stages - 1, t, in->microbatch);
+  *f = pl_flight_move(g->flights[p], count, g->args.schedule, p, in, t);
   if (*f) *s = &g->slots[p][*f - g->flights[p]];
   return *f != NULL;
 }
@@ -127,10 +127,27 @@ out:
   return st;
 }
 
+/* What a schedule may say and models do not offer. */
+static pl_status check_runnable(const pl_schedule *s, pl_err *e) {
+  if (s->stages > PL_MAX_STAGES)
+    return pl_fail(e, PL_BAD, "schedule %s: the engine cannot run %zu stages; allowed: at most %d", s->name, s->stages,
+                   PL_MAX_STAGES);
+  if (pl_schedule_chunks(s) > 1)
+    return pl_fail(e, PL_BAD, "schedule %s: the engine cannot run %zu chunks a stage; allowed: 1", s->name, s->chunks);
+  for (size_t p = 0; p < s->stages; p++)
+    for (size_t i = 0; i < s->program[p].body.count; i++)
+      if (s->program[p].body.items[i].op == PL_OP_BACKWARD_INPUT)
+        return pl_fail(e, PL_BAD,
+                       "schedule %s: the engine cannot run a split backward; allowed: schedules that do not split it",
+                       s->name);
+  return PL_OK;
+}
+
 pl_status pl_engine_create(const pl_engine_args *args, pl_engine **out, pl_err *e) {
   pl_status st = PL_OK;
   pl_engine *g = NULL;
   *out = NULL;
+  PL_TRY(check_runnable(args->schedule, e));
   PL_TRY(pl_alloc(1, sizeof *g, "the engine", &g, e));
   g->args = *args;
   g->player = (pl_player){.schedule = args->schedule, .self = g, .run = run, .halt = &g->halt};

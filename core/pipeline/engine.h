@@ -37,7 +37,8 @@ typedef struct pl_engine_args {
 
 typedef struct pl_engine pl_engine;
 
-/* Everything that running needs is allocated here. Borrows what the arguments point to until destroy. */
+/* Everything that running needs is allocated here. Borrows what the arguments point to until destroy. PL_BAD for a
+ * schedule that no model can follow: chunks, a split backward, more than PL_MAX_STAGES stages. */
 PL_MUST_CHECK pl_status pl_engine_create(const pl_engine_args *args, pl_engine **out, pl_err *e);
 void pl_engine_destroy(pl_engine *g); /* NULL allowed */
 

@@ -1,32 +1,33 @@
 #include "core/pipeline/player.h"
 
-static const pl_instructions *part_of(const pl_program *program, int part) {
-  const pl_instructions *const parts[] = {&program->prologue, &program->body, &program->epilogue};
-  return parts[part];
-}
-
 /* Steps over parts that are at their end. */
 static void settle(const pl_program *program, pl_cursor *c) {
-  while (c->part < 3 && (c->index >= part_of(program, c->part)->count || (c->part == 1 && c->repeats == 0))) {
+  while (c->part < 3 && (c->index >= pl_program_part(program, c->part)->count || (c->part == 1 && c->repeats == 0))) {
     c->index = 0;
-    if (c->part == 1 && c->repeats > 1)
+    if (c->part == 1 && c->repeats > 1) {
       c->repeats--;
-    else
+    } else {
       c->part++;
+      if (c->part == 2) c->index = c->late;
+    }
   }
 }
 
-static int64_t updates_in(const pl_instructions *list) {
-  int64_t n = 0;
-  for (size_t i = 0; i < list->count; i++) n += list->items[i].op == PL_OP_UPDATE;
-  return n;
+/* Behind that many of the list's updates. */
+static size_t behind(const pl_instructions *list, int64_t updates) {
+  size_t i = 0;
+  for (; i < list->count && updates > 0; i++) updates -= list->items[i].op == PL_OP_UPDATE;
+  return i;
 }
 
 void pl_player_start(pl_player *p, int64_t done, int64_t total) {
+  p->total = total;
   for (size_t s = 0; s < p->schedule->stages; s++) {
     const pl_program *program = &p->schedule->program[s];
-    int64_t repeats = total - done - updates_in(&program->prologue) - updates_in(&program->epilogue);
-    p->cursor[s] = (pl_cursor){.repeats = repeats > 0 ? repeats : 0, .done = done};
+    int64_t repeats =
+        total - done - pl_instructions_updates(&program->prologue) - pl_instructions_updates(&program->epilogue);
+    p->cursor[s] =
+        (pl_cursor){.repeats = repeats > 0 ? repeats : 0, .late = behind(&program->epilogue, -repeats), .done = done};
     settle(program, &p->cursor[s]);
   }
 }
@@ -38,10 +39,13 @@ static pl_status run_stage(pl_player *p, size_t stage, int64_t target, bool *mov
   const pl_program *program = &p->schedule->program[stage];
   pl_cursor *c = &p->cursor[stage];
   while (c->part < 3 && c->done < target && !halted(p)) {
-    const pl_instruction *in = &part_of(program, c->part)->items[c->index];
+    const pl_instruction *in = &pl_program_part(program, c->part)->items[c->index];
+    int64_t update = c->done + in->ahead;
     bool done = true;
-    pl_status st = p->run(p->self, stage, in, c->done + in->ahead, &done, e);
-    if (st != PL_OK || !done) return st;
+    if (update < p->total || in->op == PL_OP_UPDATE) {
+      pl_status st = p->run(p->self, stage, in, update, &done, e);
+      if (st != PL_OK || !done) return st;
+    }
     *moved = true;
     c->done += in->op == PL_OP_UPDATE;
     c->index++;
@@ -52,47 +56,80 @@ static pl_status run_stage(pl_player *p, size_t stage, int64_t target, bool *mov
 
 static pl_status stuck(const pl_player *p, size_t stage, pl_err *e) {
   const pl_cursor *c = &p->cursor[stage];
-  const pl_instruction *in = &part_of(&p->schedule->program[stage], c->part)->items[c->index];
-  return pl_fail(e, PL_FAIL,
-                 "schedule %s: no stage can go on; stage %zu waits in \"%s\" of update %lld, microbatch %zu",
+  const pl_instruction *in = &pl_program_part(&p->schedule->program[stage], c->part)->items[c->index];
+  return pl_fail(e, PL_BAD, "schedule %s: no stage can go on; stage %zu waits in \"%s\" of update %lld, microbatch %zu",
                  p->schedule->name, stage, pl_op_name(in->op), (long long)(c->done + in->ahead), in->microbatch);
 }
 
-pl_status pl_player_run(pl_player *p, int64_t target, pl_err *e) {
-  size_t waiting = 0;
-  do {
-    bool moved = false;
-    waiting = p->schedule->stages;
-    for (size_t s = 0; s < p->schedule->stages; s++) {
-      pl_status st = run_stage(p, s, target, &moved, e);
-      if (st != PL_OK || halted(p)) return st;
-      if (waiting == p->schedule->stages && p->cursor[s].part < 3 && p->cursor[s].done < target) waiting = s;
-    }
-    if (!moved && waiting < p->schedule->stages) return stuck(p, waiting, e);
-  } while (waiting < p->schedule->stages);
+/* Every stage once; *waiting is one that is not where it is to get to, or the number of stages. */
+static pl_status sweep(pl_player *p, int64_t target, bool upwards, bool *moved, size_t *waiting, pl_err *e) {
+  const size_t stages = p->schedule->stages;
+  *waiting = stages;
+  for (size_t i = 0; i < stages; i++) {
+    size_t s = upwards ? stages - 1 - i : i;
+    pl_status st = run_stage(p, s, target, moved, e);
+    if (st != PL_OK || halted(p)) return st;
+    if (p->cursor[s].part < 3 && p->cursor[s].done < target && s < *waiting) *waiting = s;
+  }
   return PL_OK;
 }
 
-pl_flight *pl_flight_move(pl_flight *flights, size_t count, pl_op op, bool first, bool last, int64_t update,
-                          size_t microbatch) {
+/* Forwards pass through all stages in one sweep in their direction, backwards in one in the other. */
+pl_status pl_player_run(pl_player *p, int64_t target, pl_err *e) {
+  pl_status st = PL_OK;
+  size_t waiting = 0;
+  do {
+    bool moved = false;
+    for (int way = 0; way < 2; way++) {
+      PL_TRY(sweep(p, target, way == 1, &moved, &waiting, e));
+      if (halted(p)) goto out;
+    }
+    if (!moved && waiting < p->schedule->stages) PL_TRY(stuck(p, waiting, e));
+  } while (waiting < p->schedule->stages);
+out:
+  return st;
+}
+
+/* One that is free, or the one of that microbatch in that state. Looks first where flights in order would lie. */
+static pl_flight *find(pl_flight *flights, size_t count, pl_flight_state state, const pl_flight *wanted, size_t at) {
+  for (size_t i = 0; i < count; i++) {
+    pl_flight *f = &flights[(at + i) % count];
+    if (f->state != state) continue;
+    if (state == PL_FLIGHT_FREE ||
+        (f->update == wanted->update && f->microbatch == wanted->microbatch && f->chunk == wanted->chunk))
+      return f;
+  }
+  return NULL;
+}
+
+pl_flight *pl_flight_move(pl_flight *flights, size_t count, const pl_schedule *s, size_t stage,
+                          const pl_instruction *in, int64_t update) {
+  const bool first = pl_schedule_first(s, stage, in->chunk), last = pl_schedule_last(s, stage, in->chunk);
+  const pl_flight_state ready = last ? PL_FLIGHT_FORWARDED : PL_FLIGHT_RETURNED;
   const struct {
+    pl_op op;
     pl_flight_state from, to;
   } moves[] = {
-      [PL_OP_RECV_ACTIVATION] = {PL_FLIGHT_FREE, PL_FLIGHT_ARRIVED},
-      [PL_OP_FORWARD] = {first ? PL_FLIGHT_FREE : PL_FLIGHT_ARRIVED, PL_FLIGHT_FORWARDED},
-      [PL_OP_SEND_ACTIVATION] = {PL_FLIGHT_FORWARDED, PL_FLIGHT_SENT},
-      [PL_OP_RECV_GRADIENT] = {PL_FLIGHT_SENT, PL_FLIGHT_RETURNED},
-      [PL_OP_BACKWARD] = {last ? PL_FLIGHT_FORWARDED : PL_FLIGHT_RETURNED,
-                          first ? PL_FLIGHT_FREE : PL_FLIGHT_BACKWARDED},
-      [PL_OP_SEND_GRADIENT] = {PL_FLIGHT_BACKWARDED, PL_FLIGHT_FREE},
+      {PL_OP_RECV_ACTIVATION, PL_FLIGHT_FREE, PL_FLIGHT_ARRIVED},
+      {PL_OP_FORWARD, first ? PL_FLIGHT_FREE : PL_FLIGHT_ARRIVED, PL_FLIGHT_FORWARDED},
+      {PL_OP_SEND_ACTIVATION, PL_FLIGHT_FORWARDED, PL_FLIGHT_SENT},
+      {PL_OP_RECV_GRADIENT, PL_FLIGHT_SENT, PL_FLIGHT_RETURNED},
+      {PL_OP_BACKWARD, ready, first ? PL_FLIGHT_FREE : PL_FLIGHT_BACKWARDED},
+      {PL_OP_SEND_GRADIENT, PL_FLIGHT_BACKWARDED, PL_FLIGHT_FREE},
+      {PL_OP_BACKWARD_INPUT, ready, first ? PL_FLIGHT_PASSED : PL_FLIGHT_HALFWAY},
+      {PL_OP_SEND_GRADIENT, PL_FLIGHT_HALFWAY, PL_FLIGHT_PASSED},
+      {PL_OP_BACKWARD_WEIGHT, PL_FLIGHT_PASSED, PL_FLIGHT_FREE},
   };
-  for (size_t i = 0; i < count; i++) {
-    pl_flight *f = &flights[i];
-    if (f->state != moves[op].from) continue;
-    if (f->state != PL_FLIGHT_FREE && (f->update != update || f->microbatch != microbatch)) continue;
-    f->state = moves[op].to;
+  const pl_flight wanted = {.update = update, .microbatch = in->microbatch, .chunk = in->chunk};
+  size_t at = ((size_t)update * s->microbatches + in->microbatch) * pl_schedule_chunks(s) + in->chunk;
+  for (size_t i = 0; i < sizeof moves / sizeof *moves; i++) {
+    if (moves[i].op != in->op) continue;
+    pl_flight *f = find(flights, count, moves[i].from, &wanted, at);
+    if (!f) continue;
+    f->state = moves[i].to;
     f->update = update;
-    f->microbatch = microbatch;
+    f->microbatch = in->microbatch;
+    f->chunk = in->chunk;
     return f;
   }
   return NULL;

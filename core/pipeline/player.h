@@ -9,6 +9,7 @@
 typedef struct pl_cursor {
   int part;        /* 0 prologue, 1 body, 2 epilogue, 3 ended */
   size_t index;    /* the next instruction of the part */
+  size_t late;     /* where the epilogue begins: later when fewer updates are left than it has */
   int64_t repeats; /* of the body, the current one included */
   int64_t done;    /* updates passed: the index of the current one */
 } pl_cursor;
@@ -20,35 +21,37 @@ typedef struct pl_player {
    * again. */
   pl_status (*run)(void *self, size_t stage, const pl_instruction *in, int64_t update, bool *done, pl_err *e);
   const bool *halt; /* stops the player between two instructions when it becomes true; NULL: never */
-  pl_cursor cursor[PL_MAX_STAGES];
+  int64_t total;    /* updates of the run: instructions that work for later ones are left out */
+  pl_cursor cursor[PL_SCHEDULE_STAGES];
 } pl_player;
 
 /* Every stage at update `done` of `total`, nothing in flight. */
 void pl_player_start(pl_player *p, int64_t done, int64_t total);
 
-/* Until every stage has passed `target` updates or ended its program. PL_FAIL when no stage
- * can go on. */
+/* Until every stage has passed `target` updates or ended its program. PL_BAD when no stage can go on. */
 PL_MUST_CHECK pl_status pl_player_run(pl_player *p, int64_t target, pl_err *e);
 
-/* A microbatch in a stage, from its arrival to the departure of its gradient. */
+/* A microbatch in a chunk of a stage, from its arrival until nothing of it is needed any more. */
 typedef enum pl_flight_state {
   PL_FLIGHT_FREE,
   PL_FLIGHT_ARRIVED,
   PL_FLIGHT_FORWARDED,
   PL_FLIGHT_SENT,
-  PL_FLIGHT_RETURNED, /* the gradient is there */
-  PL_FLIGHT_BACKWARDED
+  PL_FLIGHT_RETURNED,   /* the gradient is there */
+  PL_FLIGHT_BACKWARDED, /* its gradient is to be sent */
+  PL_FLIGHT_HALFWAY,    /* the same after the first half of a split backward */
+  PL_FLIGHT_PASSED      /* sent, the second half is left */
 } pl_flight_state;
 
 typedef struct pl_flight {
   pl_flight_state state;
   int64_t update;
-  size_t microbatch;
+  size_t microbatch, chunk;
   int64_t version; /* that the forward read */
 } pl_flight;
 
-/* The flight that `op` (not UPDATE) works on, moved to its next state; NULL when there is none in the right state. */
-pl_flight *pl_flight_move(pl_flight *flights, size_t count, pl_op op, bool first, bool last, int64_t update,
-                          size_t microbatch);
+/* The flight that `in` (not UPDATE) works on, moved to its next state; NULL when there is none in the right state. */
+pl_flight *pl_flight_move(pl_flight *flights, size_t count, const pl_schedule *s, size_t stage,
+                          const pl_instruction *in, int64_t update);
 
 #endif

@@ -85,6 +85,12 @@ static pl_status latest_below(const pl_checkpoints *c, int64_t bound, int64_t *o
   return PL_OK;
 }
 
+int64_t pl_checkpoints_newest(const char *folder) {
+  const pl_checkpoints c = {.folder = folder};
+  int64_t step;
+  return latest_below(&c, INT64_MAX, &step, NULL) == PL_OK ? step : -1;
+}
+
 static pl_status remove_temporaries(pl_checkpoints *c, pl_err *e) {
   DIR *folder = opendir(c->folder);
   if (!folder) return pl_fail(e, PL_FAIL, "cannot read the checkpoint folder %s: %s", c->folder, strerror(errno));
@@ -154,9 +160,26 @@ out:
   return st;
 }
 
+static pl_status check_owned(const pl_checkpoints *c, pl_err *e) {
+  if (!c->owned || c->owned(c->owned_self)) return PL_OK;
+  return pl_fail(e, PL_FAIL, "another process took the run over; this one writes no more");
+}
+
+/* Once the run is somebody else's, the file under the temporary name may be too. */
+static pl_status publish(pl_checkpoints *c, const header *h, pl_err *e) {
+  pl_status st = check_owned(c, e);
+  if (st != PL_OK) return st;
+  st = write_temporary(c, h, e);
+  pl_status owned = check_owned(c, e);
+  if (owned != PL_OK) return owned;
+  if (st == PL_OK && rename(c->temporary, c->path) != 0)
+    st = pl_fail(e, PL_FAIL, "cannot rename %s: %s", c->temporary, strerror(errno));
+  if (st != PL_OK) unlink(c->temporary);
+  return st;
+}
+
 pl_status pl_checkpoints_save(pl_checkpoints *c, const pl_counters *counters, pl_log_sink *sink, pl_err *e) {
   pl_status st = PL_OK;
-  bool renamed = false;
   if (!c->folder || counters->step == c->last) return PL_OK;
   set_path(c, counters->step);
   header h = {.format = FORMAT,
@@ -166,14 +189,11 @@ pl_status pl_checkpoints_save(pl_checkpoints *c, const pl_counters *counters, pl
               .counters = *counters};
   memcpy(h.magic, magic, sizeof magic);
   if (sink) PL_TRY(sink->sync(sink->self, &h.log_length, e));
-  PL_TRY(write_temporary(c, &h, e));
-  renamed = rename(c->temporary, c->path) == 0;
-  if (!renamed) PL_TRY(pl_fail(e, PL_FAIL, "cannot rename %s: %s", c->temporary, strerror(errno)));
+  PL_TRY(publish(c, &h, e));
   PL_TRY(sync_folder(c->folder, e));
   PL_TRY(remove_others(c, counters->step, e));
   if (sink && sink->checkpointed) PL_TRY(sink->checkpointed(sink->self, e));
 out:
-  if (st != PL_OK && !renamed) unlink(c->temporary);
   return st;
 }
 

@@ -16,6 +16,8 @@ typedef struct pl_checkpoints {
   pl_real *staging;       /* host, one array */
   char *path, *temporary; /* of the file being written or read */
   size_t path_size;
+  bool (*owned)(void *self); /* set by the caller, see pl_trainer_args; NULL: always */
+  void *owned_self;
   int64_t last; /* step of the latest good one: written or resumed from by this attempt; -1: none */
 } pl_checkpoints;
 
@@ -24,9 +26,13 @@ PL_MUST_CHECK pl_status pl_checkpoints_open(const pl_run_config *config, pl_devi
                                             size_t count, const char *folder, pl_checkpoints *out, pl_err *e);
 void pl_checkpoints_close(pl_checkpoints *c);
 
+/* Step of the newest checkpoint file in a folder, whole or not; -1 when there is none. */
+int64_t pl_checkpoints_newest(const char *folder);
+
 /* Writes the state after counters->step updates: log synced, file written and fsynced under another name, renamed,
  * older ones removed, sink told. Does nothing when the latest good one is of this step already, which keeps the one
- * before it. PL_FAIL when it cannot be written; those before it are then untouched. `sink` may be NULL. */
+ * before it. PL_FAIL when it cannot be written or is not owned; those before it are then untouched. `sink` may be NULL.
+ */
 PL_MUST_CHECK pl_status pl_checkpoints_save(pl_checkpoints *c, const pl_counters *counters, pl_log_sink *sink,
                                             pl_err *e);
 

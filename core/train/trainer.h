@@ -38,6 +38,10 @@ typedef struct pl_trainer_args {
    * tests. */
   void (*init)(void *self, size_t stage, const pl_layout *layout, pl_real *x);
   void *init_self;
+  /* Asked right before a checkpoint is published: false when the run belongs to another process by now, which ends the
+   * training with PL_FAIL; NULL: it never does. */
+  bool (*owned)(void *self);
+  void *owned_self;
   /* Called after every update; NULL: not. */
   void (*progress)(void *self, int64_t step, int64_t steps, double train_loss, double val_loss);
   void *progress_self;

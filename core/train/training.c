@@ -109,6 +109,8 @@ pl_status pl_training_open(const pl_trainer_args *args, pl_training *out, pl_err
                               args->dataset_type, args->dataset, &t->evaluation, e));
   PL_TRY(
       pl_checkpoints_open(t->config, args->device, t->stage, t->stages, args->checkpoint_folder, &t->checkpoints, e));
+  t->checkpoints.owned = args->owned;
+  t->checkpoints.owned_self = args->owned_self;
 out:
   return st;
 }

@@ -1,48 +1,105 @@
-/* pipelag analyze DIR: the gap table. */
-#include "analysis/tables.h"
+/* pipelag analyze DIR...: the gap table and what belongs to it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "analysis/analysis.h"
+#include "analysis/extend.h"
+#include "analysis/join.h"
+#include "core/base/fs.h"
 #include "core/base/memory.h"
 #include "runners/command.h"
 #include "runners/gap_options.h"
 #include "runners/registries.h"
 #include "runners/say.h"
 
-static pl_status print_table(const pl_options *o, const pl_gap_table *t, pl_err *e) {
-  pl_str text = {0};
-  if (o->json) {
-    pl_json *json = pl_table_json(t);
-    if (json == NULL) return pl_fail(e, PL_FAIL, "out of memory for the table");
-    pl_json_write_pretty(json, &text);
-    pl_json_release(json);
-  } else if (o->csv) {
-    pl_table_csv(t, &text);
-  } else {
-    pl_table_text(t, &text);
+/* The sheet that --table names; NULL for all of them. */
+static pl_status find_sheet(const pl_options *o, const pl_sheets *sheets, const pl_sheet **out, pl_err *e) {
+  pl_str names = {0};
+  *out = NULL;
+  if (o->table == NULL) return PL_OK;
+  for (size_t i = 0; i < PL_SHEETS && *out == NULL; i++) {
+    pl_str_printf(&names, "%s%s", i > 0 ? ", " : "", sheets->list[i].file);
+    if (strcmp(sheets->list[i].file, o->table) == 0) *out = &sheets->list[i];
   }
+  pl_status st = pl_str_check(&names, e);
+  if (st == PL_OK && *out == NULL)
+    st = pl_fail(e, PL_BAD, "--table: saw \"%s\"; allowed: one of %s", o->table, names.text);
+  pl_str_free(&names);
+  return st;
+}
+
+static pl_status print_json(const pl_analysis *a, const pl_sheets *sheets, const pl_sheet *only, pl_err *e) {
+  pl_str text = {0};
+  pl_json *json = only != NULL ? pl_sheet_json(only) : pl_analysis_json(a, sheets);
+  if (json == NULL) return pl_fail(e, PL_FAIL, "out of memory for the tables");
+  pl_json_write_pretty(json, &text);
+  pl_json_release(json);
   return pl_print(&text, e);
+}
+
+static pl_status print_tables(const pl_options *o, const pl_analysis *a, const pl_sheets *sheets, pl_err *e) {
+  pl_str text = {0};
+  const pl_sheet *only = NULL;
+  pl_status st = find_sheet(o, sheets, &only, e);
+  if (st != PL_OK) return st;
+  if (o->json) return print_json(a, sheets, only, e);
+  if (o->csv) {
+    pl_sheet_csv(only != NULL ? only : &sheets->list[PL_SHEET_GAP], &text);
+    return pl_print(&text, e);
+  }
+  for (size_t i = 0; i < PL_SHEETS; i++)
+    if (only == NULL || only == &sheets->list[i]) pl_sheet_text(&sheets->list[i], &text);
+  pl_warnings_text(&a->warnings, &text);
+  return pl_print(&text, e);
+}
+
+/* Writes the extended sweep and says how to run it. */
+static pl_status extend(const pl_options *o, const pl_registries *r, const pl_analysis *a, pl_err *e) {
+  pl_status st = PL_OK;
+  pl_json *document = NULL;
+  char *folder = NULL;
+  pl_str text = {0};
+  size_t added = 0;
+  PL_TRY(pl_extend(r, &a->rates, &document, &added, e));
+  PL_TRY(pl_extend_data_folder(o->args[0], &folder, e));
+  pl_json_write_pretty(document, &text);
+  PL_TRY(pl_str_check(&text, e));
+  PL_TRY(pl_file_replace(o->extend, text.text, text.length, e));
+  fflush(stdout);
+  fprintf(stderr, "%s: %zu more run%s; pipelag run %s -o %s%s%s\n", o->extend, added, added == 1 ? "" : "s", o->extend,
+          o->args[0], folder != NULL ? " -r " : "", folder != NULL ? folder : "");
+out:
+  pl_str_free(&text);
+  pl_free(folder);
+  pl_json_release(document);
+  return st;
 }
 
 static pl_status run(const pl_options *o, pl_err *e) {
   pl_registries registries = pl_registries_all();
-  pl_catalog c = {0};
-  pl_gap_options options;
-  pl_gap_table table = {0};
-  char *key = NULL;
+  pl_joined joined = {0};
+  pl_gap_choice choice = {0};
+  pl_analysis a = {0};
+  pl_sheets sheets = {0};
   pl_status st = PL_OK;
-  PL_TRY(pl_gap_options_read(o, &options, &key, e));
-  PL_TRY(pl_catalog_open(&registries, o->args[0], true, pl_say_stderr, NULL, &c, e));
-  PL_TRY(pl_gap_compute(&c, &options, &table, e));
-  PL_TRY(print_table(o, &table, e));
+  PL_TRY(pl_gap_choice_read(o, &choice, e));
+  PL_TRY(pl_joined_open(&registries, o->args, o->arg_count, pl_say_stderr, NULL, &joined, e));
+  PL_TRY(pl_analysis_run(&joined.all, &joined.warnings, &choice.gap, &a, e));
+  PL_TRY(pl_sheets_make(&a, &sheets, e));
+  PL_TRY(print_tables(o, &a, &sheets, e));
+  if (o->extend != NULL) PL_TRY(extend(o, &registries, &a, e));
 out:
-  pl_gap_free(&table);
-  pl_catalog_free(&c);
-  pl_free(key);
+  pl_sheets_free(&sheets);
+  pl_analysis_free(&a);
+  pl_joined_free(&joined);
+  pl_gap_choice_free(&choice);
   return st;
 }
 
 const pl_command pl_command_analyze = {.name = "analyze",
-                                       .arguments = "DIR",
+                                       .arguments = "DIR...",
                                        .summary = "Print what delay costs each optimizer and what corrections win back",
-                                       .options = "JCaA",
+                                       .options = "JCaA123456",
                                        .min_args = 1,
-                                       .max_args = 1,
+                                       .max_args = PL_MAX_ARGS,
                                        .run = run};

@@ -4,6 +4,7 @@
 
 #include "core/base/memory.h"
 #include "runners/command.h"
+#include "runners/launchers/slurm/section.h"
 #include "runners/preflight.h"
 #include "runners/registries.h"
 #include "runners/run_table.h"
@@ -11,6 +12,7 @@
 typedef struct walk {
   const pl_options *options;
   pl_sweep *sweep;
+  pl_slurm_section *slurm;
   pl_preflight preflight;
   pl_run_table table;
 } walk;
@@ -19,7 +21,9 @@ static pl_status next(walk *w, bool check, const pl_sweep_run **run, pl_err *e) 
   pl_status st = pl_sweep_next(w->sweep, run, e);
   if (st != PL_OK || *run == NULL || !check) return st;
   double cost = 0;
+  const pl_slurm_config *slurm = NULL;
   st = pl_preflight_run(&w->preflight, (*run)->config, &cost, e);
+  if (st == PL_OK) st = pl_slurm_section_for(w->slurm, (*run)->config, &slurm, e);
   if (st != PL_OK) pl_err_prefix(e, "%s: run %" PRIu64, pl_sweep_path(w->sweep), (*run)->index);
   return st;
 }
@@ -83,6 +87,11 @@ static pl_status check_count(const pl_sweep *sweep, pl_err *e) {
                  count == UINT64_MAX ? "more than " : "up to ", count, most);
 }
 
+static pl_status load_slurm(walk *w, const pl_registries *r, pl_err *e) {
+  pl_status st = pl_slurm_section_load(r, pl_json_get(pl_sweep_document(w->sweep), "slurm"), &w->slurm, e);
+  return st == PL_OK ? PL_OK : pl_err_prefix(e, "%s", pl_sweep_path(w->sweep));
+}
+
 static pl_status run(const pl_options *o, pl_err *e) {
   pl_registries registries = pl_registries_all();
   walk w = {.options = o};
@@ -90,6 +99,7 @@ static pl_status run(const pl_options *o, pl_err *e) {
   pl_status st = PL_OK;
   PL_TRY(pl_sweep_load(&registries, o->args[0], pl_options_sets(o), &w.sweep, e));
   PL_TRY(check_count(w.sweep, e));
+  PL_TRY(load_slurm(&w, &registries, e));
   PL_TRY(pl_data_root(o->data_root, o->args[0], &root, e));
   w.preflight.data_root = root;
   PL_TRY(pl_run_table_begin(w.sweep, &w.table, e));
@@ -102,6 +112,7 @@ out:
   pl_run_table_free(&w.table);
   pl_preflight_free(&w.preflight);
   pl_free(root);
+  pl_slurm_section_free(w.slurm);
   pl_sweep_free(w.sweep);
   return st;
 }

@@ -1,4 +1,4 @@
-/* pipelag run SWEEP.json: all runs on this machine. */
+/* pipelag run SWEEP.json: all runs on this machine; a result directory stands for the sweep it was made from. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -28,7 +28,13 @@ static pl_status launch(const pl_options *o, pl_plan *p, pl_err *e) {
   if (!o->quiet) printf("\n");
   fflush(stdout);
   size_t diverged_before = p->states[PL_RUN_DIVERGED];
-  pl_local_args args = {.plan = p, .slots = o->jobs, .fail_fast = o->fail_fast, .quiet = o->quiet};
+  pl_local_args args = {.dir = p->dir,
+                        .data_root = p->data_root,
+                        .jobs = p->jobs,
+                        .count = p->count,
+                        .slots = o->jobs,
+                        .fail_fast = o->fail_fast,
+                        .quiet = o->quiet};
   pl_local_result r;
   pl_status st = pl_local_run(&args, &r, e);
   if (st != PL_OK) return st;
@@ -57,7 +63,7 @@ static pl_status run(const pl_options *o, pl_err *e) {
 }
 
 const pl_command pl_command_run = {.name = "run",
-                                   .arguments = "SWEEP.json",
+                                   .arguments = "SWEEP.json|DIR",
                                    .summary =
                                        "Train all runs of a sweep on this machine; run it again to finish or extend",
                                    .options = "SonqyjfDrm",

@@ -2,15 +2,22 @@
 #include <string.h>
 
 #include "runners/command.h"
+#include "runners/launchers/slurm/section.h"
 #include "runners/registries.h"
 #include "runners/say.h"
+
+/* The sweep's schema with that of the section that only this floor knows. */
+static pl_json *sweep_schema(const pl_registries *r) {
+  pl_json *schema = pl_sweep_schema(r);
+  return pl_json_keep(schema, pl_json_set_path(schema, "properties.slurm", pl_slurm_schema()));
+}
 
 static pl_status run(const pl_options *o, pl_err *e) {
   const char *which = o->arg_count > 0 ? o->args[0] : "sweep";
   pl_registries registries = pl_registries_all();
   pl_json *schema = NULL;
   if (strcmp(which, "sweep") == 0)
-    schema = pl_sweep_schema(&registries);
+    schema = sweep_schema(&registries);
   else if (strcmp(which, "run") == 0)
     schema = pl_run_config_schema(&registries);
   else

@@ -2,7 +2,10 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "core/base/str.h"
 
 /* "max 100000", or "150000 100000": microseconds in each period. */
 static double read_quota(const char *root, const char *group) {
@@ -41,9 +44,16 @@ static double own_quota(void) {
   return quota;
 }
 
+/* Without a plugin that binds them, the jobs of a node see all of its CPUs. */
+static double given_by_slurm(void) {
+  const char *text = getenv("SLURM_CPUS_ON_NODE");
+  int64_t cpus;
+  return text != NULL && pl_parse_int(text, &cpus) && cpus >= 1 ? (double)cpus : (double)INFINITY;
+}
+
 size_t pl_cpus_usable(cpu_set_t *allowed) {
   CPU_ZERO(allowed);
   if (sched_getaffinity(0, sizeof *allowed, allowed) != 0) CPU_SET(0, allowed);
-  double usable = fmin(CPU_COUNT(allowed), ceil(own_quota()));
+  double usable = fmin(fmin(CPU_COUNT(allowed), ceil(own_quota())), given_by_slurm());
   return usable < 1 ? 1 : (size_t)usable;
 }

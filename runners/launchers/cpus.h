@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* CPUs that this process may keep busy: those of its affinity mask (*allowed), fewer where the CPU quota of its control
- * group is less. At least 1. */
+ * group or what Slurm gave its job on this node (SLURM_CPUS_ON_NODE) is less. At least 1. */
 size_t pl_cpus_usable(cpu_set_t *allowed);
 
 /* The tightest CPU quota, in CPUs, of a version 2 control group and those above it: `group` is its path ("/a/b") below

@@ -57,13 +57,13 @@ static int by_cost(const void *a, const void *b) {
 }
 
 static pl_status make_queue(pool *p, pl_err *e) {
-  pl_plan *plan = p->args->plan;
-  pl_status st = pl_alloc(plan->count, sizeof *p->queue, "the queue", &p->queue, e);
+  const pl_local_args *a = p->args;
+  pl_status st = pl_alloc(a->count, sizeof *p->queue, "the queue", &p->queue, e);
   if (st != PL_OK) return st;
-  for (size_t i = 0; i < plan->count; i++) {
-    if (!pl_job_is_open(&plan->jobs[i])) continue;
-    p->queue[p->queued++] = &plan->jobs[i];
-    p->total_cost += plan->jobs[i].cost;
+  for (size_t i = 0; i < a->count; i++) {
+    if (!pl_job_is_open(&a->jobs[i])) continue;
+    p->queue[p->queued++] = &a->jobs[i];
+    p->total_cost += a->jobs[i].cost;
   }
   qsort(p->queue, p->queued, sizeof *p->queue, by_cost);
   return PL_OK;
@@ -88,11 +88,24 @@ static pl_status make_slots(pool *p, pl_err *e) {
   return PL_OK;
 }
 
+/* The device of place `number` out of "2,5" or of any other names, in turn. */
+static void choose_device(size_t number) {
+  const char *list = getenv("CUDA_VISIBLE_DEVICES");
+  char own[256];
+  if (list == NULL || list[0] == '\0') return;
+  size_t count = 1;
+  for (const char *c = list; *c != '\0'; c++) count += *c == ',';
+  for (number %= count; number > 0; number--) list = strchr(list, ',') + 1;
+  int length = snprintf(own, sizeof own, "%.*s", (int)strcspn(list, ","), list);
+  if (length > 0 && (size_t)length < sizeof own) setenv("CUDA_VISIBLE_DEVICES", own, 1);
+}
+
 static _Noreturn void child(const pool *p, const slot *s, pid_t parent, int reason) {
   sigprocmask(SIG_SETMASK, &p->before, NULL);
   pl_signals_reset();
   setpgid(0, 0); /* the terminal's Ctrl-C goes to the parent alone, which passes it on once */
   pl_signals_install(true);
+  if (p->args->under_slurm) pl_signals_be_patient();
   prctl(PR_SET_PDEATHSIG, SIGTERM); /* a killed parent leaves checkpointed runs, not orphans */
   if (getppid() != parent) _exit(PL_STOPPED);
   if (s->cpu >= 0) {
@@ -101,19 +114,21 @@ static _Noreturn void child(const pool *p, const slot *s, pid_t parent, int reas
     CPU_SET((size_t)s->cpu, &set);
     sched_setaffinity(0, sizeof set, &set);
   }
-  pl_run_one_args args = {.sweep_dir = p->args->plan->dir,
-                          .data_root = p->args->plan->data_root,
+  choose_device((size_t)(s - p->slots));
+  pl_run_one_args args = {.sweep_dir = p->args->dir,
+                          .data_root = p->args->data_root,
                           .id = s->job->id,
                           .own_log = true,
+                          .wait = p->args->under_slurm,
+                          .max_attempts = p->args->max_attempts,
+                          .note = p->args->note,
                           .stop = pl_signals_stop()};
   pl_run_one_result result;
   pl_err e = {0};
   pl_status st = pl_run_one(&args, &result, &e);
   if (st != PL_OK) (void)!write(reason, e.text, strlen(e.text));
-  int code = st != PL_OK                      ? PL_FAIL
-             : result.elsewhere               ? EXIT_ELSEWHERE
-             : result.state == PL_RUN_STOPPED ? PL_STOPPED
-                                              : 0;
+  bool stopped = result.state == PL_RUN_STOPPED || result.state == PL_RUN_CANCELLED;
+  int code = st != PL_OK ? PL_FAIL : result.elsewhere ? EXIT_ELSEWHERE : stopped ? PL_STOPPED : 0;
   _exit(code);
 }
 
@@ -129,7 +144,7 @@ static pl_status start(pool *p, slot *s, pl_job *job, pl_err *e) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
     return pl_fail(e, PL_FAIL, "a pipe from run %" PRIu64 " cannot be made: %s", job->index, strerror(errno));
-  pl_status st = pl_run_path(p->args->plan->dir, job->id, "journal", &s->journal, e);
+  pl_status st = pl_run_path(p->args->dir, job->id, "journal", &s->journal, e);
   if (st == PL_OK) {
     *s = (slot){.cpu = s->cpu, .reason = ends[0], .job = job, .journal = s->journal};
     s->first_step = pl_journal_last_step(s->journal);
@@ -158,7 +173,7 @@ static void show_tail(pool *p, const slot *s, const char *sentence) {
   char name[64], *path = NULL, *text = NULL;
   size_t length = 0;
   snprintf(name, sizeof name, "log.%" PRId64 ".txt", pl_journal_last_attempt(s->journal));
-  if (pl_run_path(p->args->plan->dir, s->job->id, name, &path, NULL) == PL_OK &&
+  if (pl_run_path(p->args->dir, s->job->id, name, &path, NULL) == PL_OK &&
       pl_file_read(path, (size_t)64 << 20, &text, &length, NULL) == PL_OK) {
     while (length > 0 && text[length - 1] == '\n') text[--length] = '\0';
     size_t from = length;
@@ -174,7 +189,7 @@ static void show_tail(pool *p, const slot *s, const char *sentence) {
 /* A process that ended by a signal wrote no result, so the parent does, under the claim: another process may have taken
  * the run over by now. */
 static void record_crash(const pool *p, const pl_job *job, pl_run_state state, const char *sentence) {
-  const char *dir = p->args->plan->dir;
+  const char *dir = p->args->dir;
   bool taken = false;
   if (pl_run_claim(dir, job->id, &taken, NULL) != PL_OK || !taken) return;
   (void)!pl_run_write_result(dir, job->id, state, NULL, sentence, NULL);
@@ -195,7 +210,7 @@ static void say_end(pool *p, const pl_job *job, const char *what, double loss) {
 /* A run that came to its end; false when its folder does not say so. */
 static bool count_settled(pool *p, pl_job *job) {
   pl_result result;
-  if (pl_run_read_result(p->args->plan->dir, job->id, &result, NULL) != PL_OK) return false;
+  if (pl_run_read_result(p->args->dir, job->id, &result, NULL) != PL_OK) return false;
   if (result.state != PL_RUN_DONE && result.state != PL_RUN_DIVERGED) return false;
   bool diverged = result.state == PL_RUN_DIVERGED;
   job->state = result.state;
@@ -281,14 +296,14 @@ static void pass_stop_on(pool *p) {
   p->stopping = true;
   if (p->running > 0)
     pl_progress_line(&p->progress, "stopping: %zu runs finish their update and checkpoint%s", p->running,
-                     p->result->signal != 0 ? " (once more to end now)" : "");
+                     p->result->signal != 0 && !p->args->under_slurm ? " (once more to end now)" : "");
   for (size_t i = 0; i < p->slot_count; i++)
     if (p->slots[i].pid > 0) kill(p->slots[i].pid, SIGTERM);
 }
 
 static void show(pool *p) {
   double cost = p->ended_cost, tokens = p->tokens_ended;
-  if (!pl_progress_due(&p->progress)) return;
+  if (p->args->under_slurm || !pl_progress_due(&p->progress)) return;
   for (size_t i = 0; i < p->slot_count; i++) {
     slot *s = &p->slots[i];
     if (s->pid == 0) continue;
@@ -364,7 +379,7 @@ pl_status pl_local_run(const pl_local_args *args, pl_local_result *out, pl_err *
   *out = (pl_local_result){0};
   pool p = {.args = args, .result = out, .progress = pl_progress_begin(args->quiet), .started = pl_clock_seconds()};
   pl_status st = PL_OK;
-  pl_signals_install(false);
+  if (!args->under_slurm) pl_signals_install(false);
   block_sigchld(&p.before);
   PL_TRY(make_queue(&p, e));
   PL_TRY(make_slots(&p, e));

@@ -1,14 +1,20 @@
-/* Runs jobs on this machine: a bounded pool, one process and one thread per run, pinned, longest first. */
+/* Runs jobs on this machine: a bounded pool, one process and one thread per run, pinned, longest first. Where
+ * CUDA_VISIBLE_DEVICES lists devices, the processes get them in turn, as they are named there. */
 #ifndef PL_RUNNERS_LAUNCHERS_LOCAL_H
 #define PL_RUNNERS_LAUNCHERS_LOCAL_H
 
 #include "runners/plan.h"
 
 typedef struct pl_local_args {
-  pl_plan *plan;
+  const char *dir, *data_root; /* borrowed */
+  pl_job *jobs;                /* their states follow what happens */
+  size_t count;
   int slots;      /* 0: one per CPU that this process may use */
   bool fail_fast; /* a failed run stops the rest */
   bool quiet;
+  bool under_slurm;     /* the caller has installed signals, patient ones; runs wait for holders that may be gone */
+  int64_t max_attempts; /* see pl_run_one_args */
+  const char *note;     /* see pl_run_one_args */
 } pl_local_args;
 
 typedef struct pl_local_result {
@@ -16,7 +22,7 @@ typedef struct pl_local_result {
   int signal; /* that asked to stop; 0 when none did */
 } pl_local_result;
 
-/* Starts every open job of the plan and waits. A run that fails does not stop the rest. On a signal the runs finish
+/* Starts every open job and waits. A run that fails does not stop the rest. On a signal the runs finish
  * their update and checkpoint, then it returns. PL_FAIL when no process can be started. */
 PL_MUST_CHECK pl_status pl_local_run(const pl_local_args *args, pl_local_result *out, pl_err *e);
 

@@ -410,6 +410,34 @@ static void cannot_write(void **state) {
   rig_close(&whole);
 }
 
+static int asked, owned_for;
+static bool is_owned(void *self) {
+  (void)self;
+  return asked++ < owned_for;
+}
+
+/* Whoever lost the run publishes nothing more, whether it notices before or after writing, and removes nothing: the
+ * file being written may be the other process's. */
+static void a_lost_run_is_not_published(void **state) {
+  (void)state;
+  for (owned_for = 2; owned_for <= 3; owned_for++) {
+    rig r;
+    pl_err e = {0};
+    char path[PATH];
+    open_mlp(&r, "adamw", "'none'", ", 'checkpoint_every': 4");
+    empty_folder();
+    r.args.checkpoint_folder = folder;
+    r.args.owned = is_owned;
+    asked = 0;
+    assert_int_equal(pl_train(&r.args, &r.outcome, &e), PL_FAIL);
+    assert_non_null(strstr(e.text, "another process took the run over"));
+    assert_true(has(4) && !has(8));
+    snprintf(path, sizeof path, "%s/step-%010d.ckpt.tmp", folder, 8);
+    assert_int_equal(access(path, F_OK) == 0, owned_for == 3);
+    rig_close(&r);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_optimizer_and_correction),
@@ -418,6 +446,7 @@ int main(void) {
       cmocka_unit_test(other_runs_and_leftovers),
       cmocka_unit_test(skips_survive),
       cmocka_unit_test(cannot_write),
+      cmocka_unit_test(a_lost_run_is_not_published),
       cmocka_unit_test(short_log_twice),
       cmocka_unit_test(newest_two),
       cmocka_unit_test(verdicts_survive),

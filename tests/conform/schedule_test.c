@@ -2,6 +2,7 @@
  * PipeDream-2BW, PipeDream with stashing. Their delays are derived, and the engine gives the bits of `lagged` with the
  * same delays. Broken schedules are refused. */
 #include "core/pipeline/engine.h"
+#include "core/pipeline/library.h"
 #include "core/train/batch.h"
 #include "core/train/step.h"
 #include "tests/conform/train_rig.h"
@@ -10,7 +11,7 @@ enum { STAGES = 4, UPDATES = 9 };
 
 static void add(pl_instructions *list, pl_op op, size_t j, int64_t ahead, int64_t lag) {
   pl_err e = {0};
-  rig_must(pl_instructions_add(list, (pl_instruction){op, j, ahead, lag}, &e), &e);
+  rig_must(pl_instructions_add(list, (pl_instruction){op, j, ahead, lag, 0}, &e), &e);
 }
 
 static void add_forward(pl_instructions *list, size_t p, size_t j, int64_t ahead, int64_t lag) {
@@ -84,6 +85,19 @@ static void pipedream(pl_schedule *s, size_t m) {
     }
   }
 }
+
+/* The library's. */
+static void named(const char *name, pl_schedule *s, size_t m) {
+  pl_err e = {0};
+  const pl_schedule_args a = {.stages = STAGES, .microbatches = m, .allow_min_microbatches = true};
+  rig_must(pl_schedule_make(pl_schedule_find(name, &e), &a, s, &e), &e);
+}
+static void named_gpipe(pl_schedule *s, size_t m) { named("gpipe", s, m); }
+static void named_1f1b(pl_schedule *s, size_t m) { named("1f1b", s, m); }
+static void named_2bw(pl_schedule *s, size_t m) { named("2bw", s, m); }
+static void named_pipedream(pl_schedule *s, size_t m) { named("pipedream", s, m); }
+static void named_vertical(pl_schedule *s, size_t m) { named("pipedream-vertical", s, m); }
+static void named_wpipe(pl_schedule *s, size_t m) { named("wpipe", s, m); }
 
 /* Three updates that read two versions back, then for ever: the first microbatch one back, the second the newest. */
 static void calms_down(pl_schedule *s, size_t m) {
@@ -217,7 +231,7 @@ static void broken_schedules(void **state) {
     pl_err e = {0};
     two_bw(&s, 4);
     cases[i].damage(&s);
-    assert_int_equal(pl_schedule_check(&s, &facts, &e), PL_FAIL);
+    assert_int_equal(pl_schedule_check(&s, &facts, &e), PL_BAD);
     if (!strstr(e.text, cases[i].message)) fail_msg("case %zu: \"%s\" lacks \"%s\"", i, e.text, cases[i].message);
     pl_schedule_free(&s);
   }
@@ -356,6 +370,15 @@ static void engine_gives_the_bits_of_lagged(void **state) {
     assert_true(same_bits(two_bw, 4, "1", tied[i]));
     assert_true(same_bits(two_bw, 7, "1", tied[i]));
     assert_true(same_bits(pipedream, 1, "'pipedream'", tied[i]));
+  }
+  for (size_t i = 0; i < 2; i++) {
+    assert_true(same_bits(named_gpipe, 4, "0", tied[i]));
+    assert_true(same_bits(named_1f1b, 3, "0", tied[i]));
+    assert_true(same_bits(named_2bw, 3, "1", tied[i]));
+    assert_true(same_bits(named_2bw, 5, "1", tied[i]));
+    assert_true(same_bits(named_pipedream, 1, "'pipedream'", tied[i]));
+    assert_true(same_bits(named_vertical, 1, "3", tied[i]));
+    assert_true(same_bits(named_wpipe, 2, "[1, 1, 0, 0]", tied[i]));
   }
   assert_false(same_bits(two_bw, 4, "2", "false"));
   assert_false(same_bits(pipedream, 1, "[3, 2, 1, 1]", "false"));

@@ -9,6 +9,7 @@
 
 #include "core/base/fs.h"
 #include "core/base/memory.h"
+#include "core/train/dataset.h"
 #include "core/train/model.h"
 #include "results/catalog.h"
 #include "results/journal.h"
@@ -38,13 +39,17 @@ static const pl_param fake_correction_params[] = {
 #define FAKE(symbol, text, table, size)                                                                                \
   static const pl_component symbol = {                                                                                 \
       .name = text, .summary = "made up", .source = "tests", .params = table, .config_size = size}
-FAKE(fake_none, "none", fake_nothing_params, 0);
 FAKE(fake_cosine, "cosine", fake_nothing_params, 0);
 FAKE(fake_adamw, "adamw", fake_optimizer_params, sizeof(fake_optimizer));
 FAKE(fake_muon, "muon", fake_optimizer_params, sizeof(fake_optimizer));
+FAKE(fake_soap, "soap", fake_optimizer_params, sizeof(fake_optimizer));
+FAKE(fake_adan, "adan", fake_optimizer_params, sizeof(fake_optimizer));
 FAKE(fake_ef, "ef", fake_correction_params, sizeof(fake_correction));
 FAKE(fake_lookahead, "lookahead", fake_correction_params, sizeof(fake_correction));
 #undef FAKE
+
+static const pl_dataset_type fake_none = {
+    .base = {.name = "none", .summary = "made up", .source = "tests", .params = fake_nothing_params}};
 
 static inline void fake_shape(const void *config, pl_model_shape *out) {
   *out = (pl_model_shape){.layers = (size_t)((const fake_model *)config)->layers, .context = 1};
@@ -57,17 +62,18 @@ static const pl_model_type fake_toy = {.base = {.name = "toy",
                                        .shape = fake_shape};
 
 static inline pl_registries fake_registries(void) {
-  static const pl_component *const models[] = {&fake_toy.base}, *const datasets[] = {&fake_none},
-                                   *const schedules[] = {&fake_cosine}, *const optimizers[] = {&fake_adamw, &fake_muon},
+  static const pl_component *const models[] = {&fake_toy.base}, *const datasets[] = {&fake_none.base},
+                                   *const schedules[] = {&fake_cosine},
+                                   *const optimizers[] = {&fake_adamw, &fake_muon, &fake_soap, &fake_adan},
                                    *const corrections[] = {&fake_ef, &fake_lookahead};
   return (pl_registries){.models = {"model", models, 1},
                          .datasets = {"dataset", datasets, 1},
-                         .optimizers = {"optimizer", optimizers, 2},
+                         .optimizers = {"optimizer", optimizers, 4},
                          .corrections = {"correction", corrections, 2},
                          .lr_schedules = {"lr_schedule", schedules, 1}};
 }
 
-enum { FAKE_MOST_RUNS = 128 };
+enum { FAKE_MOST_RUNS = 256 };
 
 static inline pl_catalog fake_catalog(const char *dir) {
   pl_err e = {0};
@@ -90,6 +96,7 @@ static inline pl_catalog_run *fake_run(pl_catalog *c, pl_run_state state, double
   int length = snprintf(text, sizeof text, "{\"model\": \"toy\", %s}", members);
   assert_true(c->count < FAKE_MOST_RUNS);
   pl_catalog_run *run = &c->runs[c->count];
+  run->dir = c->dir;
   run->index = c->count++;
   run->current = true;
   run->state = state;

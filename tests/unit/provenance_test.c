@@ -116,6 +116,21 @@ static void a_run_that_starts_over_is_bitwise_again(void **state) {
   assert_bitwise(state, true);
 }
 
+/* What was submitted counts as what was there before, also for the first attempt. */
+static void another_program_than_submitted_ends_the_mark(void **state) {
+  pl_attempt noted = first, again = first;
+  noted.note = "the program differs from the one submitted: program (b, was a)";
+  again.attempt = 2;
+  again.start_step = 60;
+  assert_difference(*state, &noted, "");
+  assert_bitwise(state, false);
+  pl_json *meta = read_meta(state);
+  assert_string_equal(pl_json_get_string(pl_json_at(pl_json_get(meta, "attempts"), 0), "note", ""), noted.note);
+  pl_json_release(meta);
+  assert_difference(*state, &again, "");
+  assert_bitwise(state, false);
+}
+
 static void damaged_files_and_unwritable_folders_fail(void **state) {
   static const char *const broken[] = {"", "{\"attempts\": [", "{\"attempts\": 3}", "[]"};
   char path[256], *difference;
@@ -141,6 +156,7 @@ int main(void) {
       IN_TEMP(the_same_again_stays_bitwise),
       IN_TEMP(a_difference_ends_the_mark_for_good),
       IN_TEMP(a_run_that_starts_over_is_bitwise_again),
+      IN_TEMP(another_program_than_submitted_ends_the_mark),
       IN_TEMP(damaged_files_and_unwritable_folders_fail),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,7 +63,7 @@ static void note_line(void *self, const char *line) { pl_str_printf(self, "%s\n"
 static void write_report(const pl_catalog *c, const char *folder, pl_str *said) {
   pl_err e = {0};
   pl_gap_options o = {.at_key = "optimizer.lr", .at_value = 8e-3};
-  if (pl_report_write(c, &o, folder, note_line, said, &e) != PL_OK) fail_msg("%s", e.text);
+  if (pl_report_write(c, NULL, &o, folder, note_line, said, &e) != PL_OK) fail_msg("%s", e.text);
 }
 
 static char *read_below(const char *folder, const char *name, size_t *length) {
@@ -264,7 +264,7 @@ static void mean_curves_keep_common_steps(void **state) {
   pl_arm_cell cell = {.lr = 1e-3, .runs = runs, .count = 3};
   pl_mean_curve m;
   pl_err e = {0};
-  assert_int_equal(pl_mean_curve_read(dir, &cell, PL_SERIES_val_loss, &m, &e), PL_OK);
+  assert_int_equal(pl_mean_curve_read(&cell, PL_SERIES_val_loss, &m, &e), PL_OK);
   assert_int_equal(m.seeds, 2);
   assert_int_equal(m.count, 3);
   assert_int_equal(m.steps[1], 6);

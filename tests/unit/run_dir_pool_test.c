@@ -35,7 +35,13 @@ static void make_plan(void **state, const char *steps, const char *seeds, pl_pla
 static pl_local_result run_plan(pl_plan *p, int slots, bool fail_fast) {
   pl_local_result r;
   pl_err e = {0};
-  const pl_local_args args = {.plan = p, .slots = slots, .fail_fast = fail_fast, .quiet = true};
+  const pl_local_args args = {.dir = p->dir,
+                              .data_root = p->data_root,
+                              .jobs = p->jobs,
+                              .count = p->count,
+                              .slots = slots,
+                              .fail_fast = fail_fast,
+                              .quiet = true};
   if (pl_local_run(&args, &r, &e) != PL_OK) fail_msg("%s", e.text);
   return r;
 }
@@ -229,6 +235,98 @@ static void a_failed_run_has_no_figures_and_can_stop_the_rest(void **state) {
   pl_plan_free(&p);
 }
 
+/* Four at once on two devices: each process sees one, by the name that it had. */
+static void devices_are_given_in_turn(void **state) {
+  static const char *const lists[] = {"2,5", "GPU-8a5,MIG-GPU-1/3/0", "7", NULL};
+  pl_plan p;
+  make_plan(state, "20", "[0, 1, 2, 3]", &p);
+  for (size_t k = 0; lists[k]; k++) {
+    int seen[2] = {0};
+    setenv("CUDA_VISIBLE_DEVICES", lists[k], 1);
+    for (size_t i = 0; i < p.count; i++) {
+      char *result = file_of(&p, i, "result.json");
+      unlink(result);
+      pl_free(result);
+      p.jobs[i].state = PL_RUN_PENDING;
+    }
+    assert_int_equal(run_plan(&p, 4, false).done, 4);
+    for (size_t i = 0; i < p.count; i++) {
+      char *path = file_of(&p, i, "meta.json");
+      pl_json *meta;
+      assert_int_equal(pl_json_read(path, &meta, NULL), PL_OK);
+      const pl_json *attempts = pl_json_get(meta, "attempts"), *last = pl_json_at(attempts, pl_json_size(attempts) - 1);
+      const char *device = pl_json_get_string(pl_json_get(last, "env"), "CUDA_VISIBLE_DEVICES", "");
+      size_t first = strcspn(lists[k], ",");
+      bool is_first = strlen(device) == first && strncmp(device, lists[k], first) == 0;
+      if (!is_first && (!strchr(lists[k], ',') || strcmp(device, strchr(lists[k], ',') + 1) != 0))
+        fail_msg("%s", device);
+      seen[is_first ? 0 : 1]++;
+      pl_json_release(meta);
+      pl_free(path);
+    }
+    assert_int_equal(seen[0], strchr(lists[k], ',') ? 2 : 4);
+  }
+  unsetenv("CUDA_VISIBLE_DEVICES");
+  pl_plan_free(&p);
+}
+
+static void die_at(void *self, int64_t step, int64_t steps, double train_loss, double val_loss) {
+  (void)steps, (void)train_loss, (void)val_loss;
+  if (step == *(const int64_t *)self) raise(SIGKILL);
+}
+
+/* One attempt in a process of its own, killed at `step`; its exit status, -1 when it was killed. */
+static int attempt(const pl_plan *p, int64_t step, pl_err *e) {
+  int ends[2], status;
+  assert_int_equal(pipe(ends), 0);
+  fflush(NULL);
+  pid_t child = fork();
+  if (child == 0) {
+    pl_run_one_result out;
+    const pl_run_one_args args = {.sweep_dir = p->dir,
+                                  .id = p->jobs[0].id,
+                                  .stop = &go_on,
+                                  .max_attempts = 4,
+                                  .progress = die_at,
+                                  .progress_self = &step};
+    int st = pl_run_one(&args, &out, e);
+    (void)!write(ends[1], e, sizeof *e);
+    _exit(st);
+  }
+  close(ends[1]);
+  *e = (pl_err){0};
+  (void)!read(ends[0], e, sizeof *e);
+  close(ends[0]);
+  assert_int_equal(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* Four attempts that end before their first checkpoint are enough; with a checkpoint each there may be any number. */
+static void attempts_without_progress_end(void **state) {
+  pl_plan p;
+  pl_err e = {0};
+  make_plan(state, "700", "[0]", &p); /* a checkpoint at every 50th */
+  for (int i = 0; i < 4; i++) assert_int_equal(attempt(&p, 30, &e), -1);
+  assert_int_equal(attempt(&p, 30, &e), PL_FAIL);
+  assert_string_equal(e.text, "no progress in 4 attempts (at step 0); retry after finding out why");
+  pl_result r = result_of(&p, 0);
+  assert_int_equal(r.state, PL_RUN_FAILED);
+  assert_string_equal(r.error, e.text);
+  assert_int_equal(r.attempts, 4);
+  assert_int_equal(pl_run_revive(p.dir, p.jobs[0].id, &e), PL_OK);
+  for (int64_t step = 60; step < 700; step += 50) assert_int_equal(attempt(&p, step, &e), -1);
+  for (int i = 0; i < 4; i++) assert_int_equal(attempt(&p, 670, &e), -1);
+  assert_int_equal(attempt(&p, 670, &e), PL_FAIL);
+  assert_string_equal(e.text, "no progress in 4 attempts (at step 650); retry after finding out why");
+  assert_int_equal(pl_run_revive(p.dir, p.jobs[0].id, &e), PL_OK);
+  assert_int_equal(attempt(&p, -1, &e), PL_OK);
+  assert_int_equal(result_of(&p, 0).state, PL_RUN_DONE);
+  char *counted = file_of(&p, 0, "restarts");
+  assert_false(pl_path_exists(counted));
+  pl_free(counted);
+  pl_plan_free(&p);
+}
+
 static void the_tightest_quota_counts(void **state) {
   char path[256];
   static const struct {
@@ -303,6 +401,8 @@ int main(void) {
       IN_TEMP(the_start_is_known_between_points),
       IN_TEMP(a_done_run_is_never_touched_again),
       IN_TEMP(a_failed_run_has_no_figures_and_can_stop_the_rest),
+      IN_TEMP(devices_are_given_in_turn),
+      IN_TEMP(attempts_without_progress_end),
       IN_TEMP(the_tightest_quota_counts),
       cmocka_unit_test(the_bar_leaves_room_for_the_words),
   };

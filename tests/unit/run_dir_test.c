@@ -1,5 +1,5 @@
 /* A run's folder: its state from what lies in it, claims and their takers, the result. */
-#include "results_help.h"
+#include "run_dir_help.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -9,29 +9,8 @@
 
 #include "results/claim.h"
 #include "results/journal.h"
-#include "results/run_dir.h"
 
 enum { RACERS = 20 };
-static const uint64_t run_id = 0x0123456789abcdefu;
-
-/* The folder of the run, without a config. */
-static void make_run(void **state) {
-  char *folder;
-  assert_int_equal(pl_run_path(*state, run_id, "", &folder, NULL), PL_OK);
-  assert_int_equal(pl_make_folders(folder, NULL), PL_OK);
-  pl_free(folder);
-}
-
-static char *run_file(void **state, const char *file) {
-  char *path;
-  assert_int_equal(pl_run_path(*state, run_id, file, &path, NULL), PL_OK);
-  return path;
-}
-
-static void assert_state(void **state, pl_run_state expected) {
-  assert_string_equal(pl_run_state_name(pl_run_state_of(*state, run_id)), pl_run_state_name(expected));
-}
-
 /* Starts a process that claims the run and then waits to be killed. */
 static pid_t start_holder(void **state) {
   int ready[2];
@@ -103,7 +82,7 @@ static void states_follow_the_folder(void **state) {
   assert_int_equal(pl_journal_open(journal, &j, NULL), PL_OK);
   pl_journal_close(j);
   assert_state(state, PL_RUN_LOST);
-  static const pl_run_state settled[] = {PL_RUN_STOPPED, PL_RUN_FAILED, PL_RUN_CANCELLED, PL_RUN_DIVERGED, PL_RUN_DONE};
+  static const pl_run_state settled[] = {PL_RUN_STOPPED, PL_RUN_FAILED, PL_RUN_DIVERGED, PL_RUN_DONE};
   for (size_t i = 0; i < sizeof settled / sizeof *settled; i++) {
     assert_int_equal(pl_run_write_result(*state, run_id, settled[i], NULL, NULL, NULL), PL_OK);
     assert_state(state, settled[i]);
@@ -172,11 +151,13 @@ static void a_live_claim_is_kept_and_only_its_owner_releases(void **state) {
 }
 
 static void rewrite_claim(const char *path, int field, const char *to) {
-  char *text, fields[5][64], line[512];
+  enum { FIELDS = 8 };
+  char *text, fields[FIELDS][64], line[FIELDS * 64] = "";
   read_bytes(path, &text);
-  assert_int_equal(sscanf(text, "%63s %63s %63s %63s %63s", fields[0], fields[1], fields[2], fields[3], fields[4]), 5);
+  const char *at = text;
+  for (int i = 0, length; i < FIELDS; i++, at += length) assert_int_equal(sscanf(at, "%63s%n", fields[i], &length), 1);
   snprintf(fields[field], sizeof fields[field], "%s", to);
-  snprintf(line, sizeof line, "%s %s %s %s %s\n", fields[0], fields[1], fields[2], fields[3], fields[4]);
+  for (int i = 0; i < FIELDS; i++) strcat(strcat(line, fields[i]), i < FIELDS - 1 ? " " : "\n");
   write_bytes(path, line, strlen(line));
   pl_free(text);
 }
@@ -220,7 +201,7 @@ static void the_next_claim_removes_leftovers(void **state) {
     bool by_dead, is_claim, stays;
   } files[] = {{"result.json.tmp.%ld", true, false, false}, {"curves.h5.tmp.%ld", true, false, false},
                {"meta.json.tmp.%ld", false, false, true},   {"notes.tmp.%ldx", true, false, true},
-               {"claim.tmp.%ld", true, true, false},        {"claim.0000%.0ld", true, true, false},
+               {"claim.tmp.%ld", true, true, false},        {"claim.0123456789abcdef%.0ld", true, true, true},
                {"claim.tmp.%ld", false, false, true},       {"log.1.txt%.0ld", true, false, true}};
   enum { FILES = sizeof files / sizeof *files };
   char names[FILES][64], *paths[FILES], claim[256];
@@ -304,19 +285,26 @@ static void never_two_holders_at_once(void **state) {
   for (int round = 0; round < 3; round++) assert_int_equal(fork_all(RACERS, take_turns, *state), 0);
 }
 
-/* A taker that died while it had the right to take over. */
-static void a_right_left_by_a_dead_taker_is_taken_over(void **state) {
+/* A taker that died between its decision and the renaming. */
+static void a_taker_that_died_is_followed(void **state) {
   make_run(state);
   kill_holder(start_holder(state), true);
-  char *claim = run_file(state, "claim"), *text, hex[PL_ID_SIZE], right[512];
+  char *claim = run_file(state, "claim"), *text, hex[PL_ID_SIZE], next[512];
   read_bytes(claim, &text);
-  pl_hash_hex(pl_hash_text(text), hex);
-  snprintf(right, sizeof right, "%s.%.8s", claim, hex);
+  pl_hash_hex(pl_hash_join(pl_hash(text, pl_owner_length(text)), 0), hex);
+  snprintf(next, sizeof next, "%s.%s", claim, hex);
   rewrite_claim(claim, 4, "17"); /* some other dead process */
-  assert_int_equal(rename(claim, right), 0);
+  assert_int_equal(rename(claim, next), 0);
   write_bytes(claim, text, strlen(text));
+  assert_state(state, PL_RUN_LOST);
   assert_int_equal(winners(state), 1);
-  assert_false(pl_path_exists(right));
+  rewrite_claim(next, 3, "1"); /* as if it lived: it counts, not the dead one that PATH still names */
+  rewrite_claim(next, 0, "another-host");
+  write_bytes(claim, text, strlen(text));
+  assert_state(state, PL_RUN_RUNNING);
+  bool taken;
+  assert_int_equal(pl_run_claim(*state, run_id, &taken, NULL), PL_OK);
+  assert_false(taken);
   pl_free(text);
   pl_free(claim);
 }
@@ -439,7 +427,7 @@ int main(void) {
       IN_TEMP(only_what_is_known_to_be_gone_is_dead),
       IN_TEMP(one_of_many_takers_wins),
       IN_TEMP(never_two_holders_at_once),
-      IN_TEMP(a_right_left_by_a_dead_taker_is_taken_over),
+      IN_TEMP(a_taker_that_died_is_followed),
       IN_TEMP(result_reads_back),
       IN_TEMP(markers_move),
       IN_TEMP(what_cannot_be_written_is_a_sentence),

@@ -51,12 +51,22 @@ void pl_submissions_free(pl_submissions *s);
 PL_MUST_CHECK pl_status pl_submission_read(const char *dir, int64_t number, pl_submission *out, pl_err *e);
 void pl_submission_free(pl_submission *s);
 
+/* Sets s->number to the next free one, or leaves a higher one, and s->token, so that the script can be made; writes
+ * nothing. */
+PL_MUST_CHECK pl_status pl_submission_name(const char *dir, pl_submission *s, pl_err *e);
+
 /* Writes <n>.tsv and <n>.json (sent unknown) durably, before sbatch is called; the caller holds the directory's submit
- * lock. `s->number` and `s->token` are set here. */
+ * lock. `s->number` and `s->token` are set here unless pl_submission_name did. */
 PL_MUST_CHECK pl_status pl_submission_create(const char *dir, pl_submission *s, pl_err *e);
 
 /* Records the answer: a job id, or refused with Slurm's sentence. */
 PL_MUST_CHECK pl_status pl_submission_answer(const char *dir, pl_submission *s, pl_sent sent, const char *job,
                                              const char *sentence, pl_err *e);
+
+/* Records that another number of its tasks may run at once. */
+PL_MUST_CHECK pl_status pl_submission_set_throttle(const char *dir, pl_submission *s, int64_t throttle, pl_err *e);
+
+/* Seconds since it was created, by this host's clock. */
+double pl_submission_age(const pl_submission *s);
 
 #endif
