@@ -101,7 +101,9 @@ static void count_states(task *t) {
 static pl_status train(task *t, const char *note, pl_local_result *r, pl_err *e) {
   char host[256] = "?";
   gethostname(host, sizeof host - 1);
-  printf("submission %" PRId64 ", task %" PRId64 ": %zu runs, on %s\n", t->submission.number, t->index, t->count, host);
+  const char *node = getenv("SLURMD_NODENAME"); /* several nodes of a test share a host */
+  printf("submission %" PRId64 ", task %" PRId64 ": %zu runs, on %s\n", t->submission.number, t->index, t->count,
+         node != NULL ? node : host);
   if (note != NULL) printf("%s\n", note);
   fflush(stdout);
   int64_t restarts = pl_json_get_int(t->submission.document, "max_restarts", USUAL_RESTARTS);

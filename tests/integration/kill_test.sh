@@ -34,11 +34,13 @@ PY
 
 # readable: steps without gaps, and nothing older lost than the last record.
 readable() {
+  [ -f killed/sweep.json ] || return 0 # killed before there was anything
   "$PIPELAG" status killed --json >status.txt || true
   grep -qE '"(lost|done|pending)":1|"runs":0' status.txt || { echo "kill $kills:"; cat status.txt; exit 1; }
   "$PIPELAG" collect killed -q -o killed.h5 2>collect.txt || { cat collect.txt; exit 1; }
 }
 deep_check() {
+  [ -f killed.h5 ] || return 0
   /usr/bin/python3 - <<'PY'
 import h5py, math
 for run in h5py.File("killed.h5")["runs"].values():
