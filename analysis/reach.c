@@ -161,9 +161,10 @@ static void fill_overheads(reach_work *w, pl_reach_row *row) {
   if (m == pairs) row->at_own_end = ratio(w->c, w->d, m, &row->at_own_end_resolved);
 }
 
+/* 2BW does not exist with fewer microbatches than stages. */
 static double schedule_gain(const pl_arm *a) {
   double stages = (double)a->config->pipeline.stages, parts = (double)a->config->pipeline.microbatches;
-  return stages > 1 && !a->sync ? (parts + stages - 1) / parts : (double)NAN;
+  return stages > 1 && parts >= stages && !a->sync ? (parts + stages - 1) / parts : (double)NAN;
 }
 
 static bool enough_validations(const pl_arm *a) {

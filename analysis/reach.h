@@ -16,7 +16,8 @@ typedef struct pl_reach_row {
   pl_estimate overhead;          /* tokens to the target over those of the sync run of the seed: ratio of means */
   pl_estimate at_own_end;        /* tokens of the whole run over those after which its sync run had the same loss */
   bool overhead_resolved, at_own_end_resolved; /* whether they have an interval */
-  double schedule_gain; /* throughput of 2BW over 1F1B, (m+P-1)/m; NaN with one stage or without delay */
+  double schedule_gain; /* throughput of 2BW over 1F1B, (m+P-1)/m; NaN with one stage, fewer microbatches than stages,
+                           or without delay */
   double clipped;       /* share of the logged updates that were clipped; NaN when none was logged */
 } pl_reach_row;
 

@@ -28,7 +28,7 @@ started=$(date +%s)
 echo "== training"
 "$pipelag" run "$sweep" --data-root "$work" -o "$results" "${data[@]}"
 echo "== results"
-"$pipelag" analyze "$results" --at optimizer.lr=8e-3
+"$pipelag" analyze "$results" --at optimizer.lr=8e-3 --table gap
 "$pipelag" analyze "$results" --at optimizer.lr=8e-3 --csv >"$work/gap.csv"
 "$pipelag" report "$results" --at optimizer.lr=8e-3
 missed=0

@@ -1,33 +1,12 @@
 /* The life of a result directory with the n-th allocation failing, for n = 0, 1, 2, ...: a sentence instead of a crash,
  * and the same steps afterwards succeed on what is there. */
+#include "failing_memory.h"
 #include "results_help.h"
-
-#include <jansson.h>
 
 #include "results/catalog.h"
 #include "results/curves.h"
 #include "results/journal.h"
 #include "results/provenance.h"
-
-/* Allocations left before one fails, -1: none does. Only one fails, so that reporting and cleaning up may go on. */
-static long left = -1;
-static bool failed;
-
-static bool is_refused(void) {
-  if (left < 0 || left-- > 0) return false;
-  failed = true;
-  return true;
-}
-
-/* Takes the place of the C library's for pl_alloc. */
-void *aligned_alloc(size_t alignment, size_t size);
-void *aligned_alloc(size_t alignment, size_t size) {
-  void *memory = NULL;
-  if (is_refused() || posix_memalign(&memory, alignment, size) != 0) return NULL;
-  return memory;
-}
-
-static void *json_alloc(size_t size) { return is_refused() ? NULL : malloc(size); }
 
 static pl_status freeze(const char *dir, const pl_json *document, uint64_t id, pl_err *e) {
   pl_status st = PL_OK;
@@ -145,6 +124,6 @@ static void every_allocation_may_fail(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(every_allocation_may_fail, make_temp, remove_temp)};
-  json_set_alloc_funcs(json_alloc, free);
+  let_json_fail();
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,28 +1,7 @@
+#include "failing_memory.h"
 #include "sweep_support.h"
 
-#include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
-
-/* Allocations left before one fails, -1: none does. Only one fails, so that reporting and cleaning up may go on. */
-static long left = -1;
-static bool failed;
-
-static bool is_refused(void) {
-  if (left < 0 || left-- > 0) return false;
-  failed = true;
-  return true;
-}
-
-/* Takes the place of the C library's for pl_alloc. */
-void *aligned_alloc(size_t alignment, size_t size);
-void *aligned_alloc(size_t alignment, size_t size) {
-  void *memory = NULL;
-  if (is_refused() || posix_memalign(&memory, alignment, size) != 0) return NULL;
-  return memory;
-}
-
-static void *json_alloc(size_t size) { return is_refused() ? NULL : malloc(size); }
 
 static const char GOOD[] =
     "{\"name\":\"all\",\"notes\":\"n\",\"base\":{\"model\":\"quadratic\",\"optimizer\":\"sgd\",\"train\":{\"steps\":10}"
@@ -100,6 +79,6 @@ int main(void) {
       cmocka_unit_test(every_allocation_may_fail),
       cmocka_unit_test(errors_survive_failing_allocations),
   };
-  json_set_alloc_funcs(json_alloc, free);
+  let_json_fail();
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
