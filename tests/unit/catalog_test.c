@@ -77,7 +77,7 @@ static void what_was_frozen_is_listed(void **state) {
   pl_json_release(location);
 }
 
-/* users.md P32: what was there keeps its index, also when the order of the sweep changes. */
+/* What was there keeps its index, also when the order of the sweep changes. */
 static void indexes_stay_when_the_sweep_changes(void **state) {
   char path[256], *before, *after;
   const char *dir = *state;
@@ -276,7 +276,7 @@ static void bad_runs_are_named_and_the_others_are_there(void **state) {
   pl_catalog_free(&c);
 }
 
-/* users.md P39: 1000 runs; about 20 microseconds each are expected, the limit leaves room for a busy machine. */
+/* 1000 runs; about 20 microseconds each are expected, the limit leaves room for a busy machine. */
 /* What an earlier attempt left is not the outcome of the one that is under way. */
 static void a_failed_run_that_runs_again_is_running(void **state) {
   const char *dir = *state;

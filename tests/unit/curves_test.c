@@ -271,7 +271,7 @@ static void h5py_reads_a_collected_sweep(void **state) {
       "(0,) pending\n");
 }
 
-/* users.md P36: named, rebuilt, and the other runs are there. */
+/* Named, rebuilt, and the other runs are there. */
 static void damaged_and_missing_curves_are_rebuilt(void **state) {
   static const char *const words[] = {"missing", "did not match", "did not match"};
   char path[256], again[256], *whole, *mended, *first, *second;

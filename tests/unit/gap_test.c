@@ -344,7 +344,7 @@ static void write_meta(const pl_catalog *c, const pl_catalog_run *run, const cha
   pl_free(folder);
 }
 
-/* design.md 3: what was recorded per attempt and differs within the comparison. */
+/* What was recorded per attempt and differs within the comparison. */
 static void mixed_machines_are_flagged(void **state) {
   (void)state;
   char dir[] = "/tmp/pl_gap_XXXXXX";

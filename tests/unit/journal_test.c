@@ -48,7 +48,7 @@ static void points_come_back(void **state) {
   pl_curve_free(&c);
 }
 
-/* users.md P23: checkpoint at 60, log reaches 73, kill, resume to 100. */
+/* Checkpoint at 60, log reaches 73, kill, resume to 100. */
 static void resume_has_no_point_twice(void **state) {
   char path[256];
   in_temp(state, "journal", path);
