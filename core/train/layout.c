@@ -49,8 +49,3 @@ void pl_layout_init(const pl_layout *l, uint64_t seed, pl_real *x) {
     pl_rng_fill_normal(&rng, s->rows * s->cols, s->init_mean, s->init_std, x + s->offset);
   }
 }
-
-const char *pl_segment_kind_name(pl_segment_kind kind) {
-  static const char *const names[] = {"matrix", "embedding", "head", "norm", "bias", "point"};
-  return names[kind];
-}

@@ -46,6 +46,4 @@ size_t pl_layout_parameters(const pl_layout *l);
 /* Draws x_0 of every segment into host memory x[size]; a tied copy draws what its original draws (same name). */
 void pl_layout_init(const pl_layout *l, uint64_t seed, pl_real *x);
 
-const char *pl_segment_kind_name(pl_segment_kind kind);
-
 #endif

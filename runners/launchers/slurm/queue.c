@@ -302,9 +302,3 @@ const pl_queue_task *pl_queue_find(const pl_queue *q, const char *token, int64_t
   const pl_queue_task *found = exact(q, token, task);
   return found != NULL || task < 0 ? found : exact(q, token, -1);
 }
-
-bool pl_queue_has_live(const pl_queue *q, const char *token) {
-  for (size_t i = lower_bound(q, token, -1); i < q->count && strcmp(q->tasks[i].name, token) == 0; i++)
-    if (pl_queue_kind_of(q->tasks[i].state) != PL_QUEUE_ENDED) return true;
-  return false;
-}

@@ -40,7 +40,4 @@ void pl_queue_free(pl_queue *q);
 /* The record of a task, or NULL. */
 const pl_queue_task *pl_queue_find(const pl_queue *q, const char *token, int64_t task);
 
-/* True when any task of the token is waiting or running. */
-bool pl_queue_has_live(const pl_queue *q, const char *token);
-
 #endif
