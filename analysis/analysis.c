@@ -11,7 +11,9 @@ pl_status pl_analysis_run(const pl_catalog *c, const pl_notes *known, const pl_g
   PL_TRY(pl_gap_compute(&out->arms, o, &out->gap, &out->warnings, e));
   PL_TRY(pl_rates_check(&out->arms, &out->rates, &out->warnings, e));
   PL_TRY(pl_against_compute(&out->gap, &out->arms, o, &out->against, &out->warnings, e));
-  PL_TRY(pl_reach_compute(&out->arms, o, &out->reach, &out->warnings, e));
+  PL_TRY(pl_speed_compute(&out->arms, &out->speed, e));
+  PL_TRY(pl_reach_compute(&out->arms, o, &out->speed, &out->reach, &out->warnings, e));
+  PL_TRY(pl_mechanism_compute(&out->arms, &out->mechanism, e));
   PL_TRY(pl_gap_warn(&out->arms, &out->warnings, e));
 out:
   if (st != PL_OK) pl_analysis_free(out);
@@ -20,7 +22,9 @@ out:
 
 void pl_analysis_free(pl_analysis *a) {
   pl_against_free(&a->against);
+  pl_mechanism_free(&a->mechanism);
   pl_reach_free(&a->reach);
+  pl_speed_free(&a->speed);
   pl_rates_free(&a->rates);
   pl_gap_free(&a->gap);
   pl_arms_free(&a->arms);
@@ -36,6 +40,8 @@ pl_status pl_sheets_make(const pl_analysis *a, pl_sheets *out, pl_err *e) {
   PL_TRY(pl_sheet_fill_rates(a, &out->list[PL_SHEET_RATES], e));
   PL_TRY(pl_sheet_fill_power(a, &out->list[PL_SHEET_POWER], e));
   PL_TRY(pl_sheet_fill_reach(a, &out->list[PL_SHEET_REACH], e));
+  PL_TRY(pl_sheet_fill_speed(a, &out->list[PL_SHEET_SPEED], e));
+  PL_TRY(pl_sheet_fill_mechanism(a, &out->list[PL_SHEET_MECHANISM], &out->mechanism_columns, e));
   PL_TRY(pl_sheet_fill_against(a, &out->list[PL_SHEET_AGAINST], e));
   PL_TRY(pl_sheet_fill_slopes(a, &out->list[PL_SHEET_SLOPES], e));
   for (size_t i = 0; i < PL_SHEETS; i++) PL_TRY(pl_sheet_check(&out->list[i], e));
@@ -47,6 +53,7 @@ out:
 void pl_sheets_free(pl_sheets *s) {
   for (size_t i = 0; i < PL_SHEETS; i++) pl_sheet_free(&s->list[i]);
   pl_free(s->overview_columns);
+  pl_free(s->mechanism_columns);
   *s = (pl_sheets){0};
 }
 

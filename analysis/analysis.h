@@ -3,16 +3,20 @@
 #define PL_ANALYSIS_ANALYSIS_H
 
 #include "analysis/against.h"
+#include "analysis/mechanism.h"
 #include "analysis/rates.h"
 #include "analysis/reach.h"
 #include "analysis/sheet.h"
+#include "analysis/speed.h"
 
 typedef struct pl_analysis {
   const pl_gap_options *options;
   pl_arms arms;
   pl_gap_table gap;
   pl_rate_table rates;
+  pl_speed_table speed;
   pl_reach_table reach;
+  pl_mechanism_table mechanism;
   pl_against_table against;
   pl_notes warnings;
 } pl_analysis;
@@ -30,6 +34,8 @@ typedef enum pl_sheet_kind {
   PL_SHEET_RATES,
   PL_SHEET_POWER, /* pairs needed */
   PL_SHEET_REACH,
+  PL_SHEET_SPEED, /* of real pipelines */
+  PL_SHEET_MECHANISM,
   PL_SHEET_AGAINST,
   PL_SHEET_SLOPES,
   PL_SHEETS
@@ -37,7 +43,7 @@ typedef enum pl_sheet_kind {
 
 typedef struct pl_sheets {
   pl_sheet list[PL_SHEETS]; /* those without rows say nothing */
-  pl_sheet_column *overview_columns;
+  pl_sheet_column *overview_columns, *mechanism_columns;
 } pl_sheets;
 
 /* The analysis must outlive its sheets. */
@@ -55,11 +61,21 @@ PL_MUST_CHECK pl_status pl_sheet_fill_overview(const pl_analysis *a, pl_sheet *s
 PL_MUST_CHECK pl_status pl_sheet_fill_rates(const pl_analysis *a, pl_sheet *s, pl_err *e);
 PL_MUST_CHECK pl_status pl_sheet_fill_power(const pl_analysis *a, pl_sheet *s, pl_err *e);
 PL_MUST_CHECK pl_status pl_sheet_fill_reach(const pl_analysis *a, pl_sheet *s, pl_err *e);
+PL_MUST_CHECK pl_status pl_sheet_fill_speed(const pl_analysis *a, pl_sheet *s, pl_err *e);
+PL_MUST_CHECK pl_status pl_sheet_fill_mechanism(const pl_analysis *a, pl_sheet *s, pl_sheet_column **columns,
+                                                pl_err *e);
 PL_MUST_CHECK pl_status pl_sheet_fill_against(const pl_analysis *a, pl_sheet *s, pl_err *e);
 PL_MUST_CHECK pl_status pl_sheet_fill_slopes(const pl_analysis *a, pl_sheet *s, pl_err *e);
 
 /* The first columns of every table, as cells and as data: optimizer, delay (with a star when simulated), correction. */
 void pl_show_arm(const pl_arm *a, pl_str *cells);
 bool pl_json_set_arm(pl_json *object, const pl_arm *a); /* group, optimizer, delay, correction */
+
+/* Appends to a row's detail: the arm at this learning rate, in which keys it differs from the synchronous one, and the
+ * runs behind it (of `sync` too, which may be NULL). */
+void pl_show_runs(const pl_arm *a, const pl_arm_cell *cell, const pl_arm_cell *sync, pl_str *detail);
+
+/* The runs themselves as a table, by index; only those that belong. Not one of pl_sheets. */
+PL_MUST_CHECK pl_status pl_sheet_fill_runs(const pl_catalog *c, bool all, pl_sheet *s, pl_err *e);
 
 #endif

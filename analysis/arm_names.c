@@ -6,14 +6,24 @@
 #include "analysis/config_view.h"
 #include "core/base/memory.h"
 
-/* One parameter table met in the sweep, and which of its rows differ between arms. */
+/* A parameter met in the sweep. */
+typedef struct seen_row {
+  const char *name;
+  uint64_t first; /* hash of its first value */
+  bool differs;
+  size_t parts; /* that have it */
+} seen_row;
+
+/* The parameters of one type of a component. Imported runs state those that are known and no more. */
 typedef struct seen_table {
   pl_slot slot;
-  const char *type; /* the component's own name string: types may share a table */
-  uint64_t *first;  /* hash of the first value of each row */
-  bool *varies;
+  const char *type; /* NULL for train, pipeline and the root */
+  seen_row *rows;
+  size_t count, capacity;
+  size_t parts; /* of this type */
 } seen_table;
 
+/* What differs between arms. Imported ones and others have names of their own. */
 typedef struct naming {
   seen_table *tables;
   size_t count;
@@ -21,10 +31,19 @@ typedef struct naming {
   bool type_varies[PL_SLOT_CORRECTION + 1];
 } naming;
 
+/* What makes the delay. */
+static bool row_names_delay(const pl_config_part *part, const pl_param *row) {
+  static const char *const rows[] = {"schedule", "schedule_file", "chunks", "allow_min_microbatches"};
+  if (part->slot != PL_SLOT_PIPELINE) return false;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    if (strcmp(row->name, rows[i]) == 0) return true;
+  return false;
+}
+
 /* Seed and learning rate are axes inside an arm, the delay has a column of its own. */
 static bool row_names_arm(const pl_config_part *part, const pl_param *row) {
   static const char *const own_columns[] = {"seed", "delay", "delay_start", "simulate_only"};
-  if (row->not_identity) return false;
+  if (row->not_identity || row_names_delay(part, row)) return false;
   if (part->slot == PL_SLOT_OPTIMIZER) return strcmp(row->name, "lr") != 0;
   if (part->slot != PL_SLOT_ROOT) return true;
   for (size_t i = 0; i < sizeof own_columns / sizeof own_columns[0]; i++)
@@ -33,9 +52,25 @@ static bool row_names_arm(const pl_config_part *part, const pl_param *row) {
 }
 
 static seen_table *find_table(const naming *n, const pl_config_part *part) {
-  for (size_t i = 0; i < n->count; i++)
-    if (n->tables[i].type == part->type && n->tables[i].slot == part->slot) return &n->tables[i];
+  for (size_t i = 0; i < n->count; i++) {
+    const char *type = n->tables[i].type;
+    bool same = type == part->type || (type && part->type && strcmp(type, part->type) == 0);
+    if (same && n->tables[i].slot == part->slot) return &n->tables[i];
+  }
   return NULL;
+}
+
+/* The place of a row; `guess` is right for all tables that pipelag has. */
+static size_t find_row(const seen_table *t, size_t guess, const char *name) {
+  if (guess < t->count && strcmp(t->rows[guess].name, name) == 0) return guess;
+  for (size_t i = 0; i < t->count; i++)
+    if (strcmp(t->rows[i].name, name) == 0) return i;
+  return SIZE_MAX;
+}
+
+static bool row_varies(const seen_table *t, size_t guess, const char *name) {
+  const seen_row *r = &t->rows[find_row(t, guess, name)];
+  return r->differs || r->parts < t->parts;
 }
 
 static uint64_t value_hash(const pl_config_part *part, const pl_param *row, pl_str *text) {
@@ -44,27 +79,41 @@ static uint64_t value_hash(const pl_config_part *part, const pl_param *row, pl_s
   return pl_hash(pl_str_text(text), text->length);
 }
 
-static pl_status add_table(naming *n, const pl_config_part *part, pl_str *text, pl_err *e) {
-  size_t rows = pl_params_count(part->table);
+static pl_status add_table(naming *n, const pl_config_part *part, seen_table **out, pl_err *e) {
   pl_status st = pl_grow(n->count, n->count + 1, sizeof n->tables[0], "the tables of a sweep", &n->tables, e);
   if (st != PL_OK) return st;
-  seen_table *t = &n->tables[n->count++];
-  *t = (seen_table){.slot = part->slot, .type = part->type};
-  PL_TRY(pl_alloc(rows, sizeof t->first[0], "a table's values", &t->first, e));
-  PL_TRY(pl_alloc(rows, sizeof t->varies[0], "a table's differences", &t->varies, e));
-  for (size_t i = 0; i < rows; i++) t->first[i] = value_hash(part, &part->table[i], text);
-out:
-  return st;
+  *out = &n->tables[n->count++];
+  **out = (seen_table){.slot = part->slot, .type = part->type};
+  return PL_OK;
+}
+
+static pl_status note_row(seen_table *t, size_t guess, const char *name, uint64_t value, pl_err *e) {
+  size_t at = find_row(t, guess, name);
+  if (at != SIZE_MAX) {
+    t->rows[at].differs |= t->rows[at].first != value;
+    t->rows[at].parts++;
+    return PL_OK;
+  }
+  if (t->count == t->capacity) {
+    size_t larger = t->capacity ? 2 * t->capacity : 16;
+    pl_status st = pl_grow(t->capacity, larger, sizeof t->rows[0], "a table's values", &t->rows, e);
+    if (st != PL_OK) return st;
+    t->capacity = larger;
+  }
+  t->rows[t->count++] = (seen_row){.name = name, .first = value, .parts = 1};
+  return PL_OK;
 }
 
 static pl_status note_part(naming *n, const pl_config_part *part, pl_str *text, pl_err *e) {
   if (!n->type[part->slot]) n->type[part->slot] = part->type;
   if (part->type && strcmp(n->type[part->slot], part->type) != 0) n->type_varies[part->slot] = true;
   seen_table *t = find_table(n, part);
-  if (!t) return add_table(n, part, text, e);
-  for (size_t i = 0; part->table[i].type != PL_END; i++)
-    if (!t->varies[i]) t->varies[i] = value_hash(part, &part->table[i], text) != t->first[i];
-  return PL_OK;
+  pl_status st = t ? PL_OK : add_table(n, part, &t, e);
+  if (st != PL_OK) return st;
+  t->parts++;
+  for (size_t i = 0; part->table[i].type != PL_END && st == PL_OK; i++)
+    st = note_row(t, i, part->table[i].name, value_hash(part, &part->table[i], text), e);
+  return st;
 }
 
 /* Appends "BEFOREname=value" for each differing row of the part, joined by `between`; true when there was one. */
@@ -73,7 +122,7 @@ static bool append_rows(const naming *n, const pl_config_part *part, const char 
   const seen_table *t = find_table(n, part);
   bool any = false;
   for (size_t i = 0; part->table[i].type != PL_END; i++) {
-    if (!t->varies[i] || !row_names_arm(part, &part->table[i])) continue;
+    if (!row_varies(t, i, part->table[i].name) || !row_names_arm(part, &part->table[i])) continue;
     pl_str_printf(out, "%s%s%s%s=", any ? between : before, part->prefix, part->prefix[0] ? "." : "",
                   part->table[i].name);
     pl_config_value(part, &part->table[i], out);
@@ -102,13 +151,35 @@ static void append_components(const naming *n, const pl_config_part *parts, size
   }
 }
 
-static void append_delay(const pl_run_config *c, bool sync, pl_str *out) {
+/* " 2bw", " custom schedule_file=mine.txt": of these the schedule by its name, the others where they are given. */
+static void append_schedule(const naming *n, const pl_config_part *part, pl_str *out) {
+  const seen_table *t = find_table(n, part);
+  pl_str value = {0};
+  for (size_t i = 0; part->table[i].type != PL_END; i++) {
+    const pl_param *row = &part->table[i];
+    if (!row_varies(t, i, row->name) || !row_names_delay(part, row)) continue;
+    value.length = 0;
+    pl_config_value(part, row, &value);
+    const char *text = pl_str_text(&value);
+    if (strcmp(row->name, "schedule") == 0)
+      pl_str_printf(out, " %s", text);
+    else if (value.length > 0 && strcmp(text, "0") != 0 && strcmp(text, "false") != 0 && strcmp(text, "null") != 0)
+      pl_str_printf(out, " %s=%s", row->name, text);
+  }
+  out->failed |= value.failed;
+  pl_str_free(&value);
+}
+
+static void append_delay(const naming *n, const pl_run_config *c, const pl_config_part *parts, size_t count, bool sync,
+                         pl_str *out) {
   if (sync) {
     pl_str_append(out, "0");
-    return;
+  } else {
+    pl_run_config_delay_name(c, out);
+    if (c->root.delay_start > 0) pl_str_printf(out, " from %lld", (long long)c->root.delay_start);
   }
-  pl_run_config_delay_name(c, out);
-  if (c->root.delay_start > 0) pl_str_printf(out, " from %lld", (long long)c->root.delay_start);
+  for (size_t i = 0; i < count; i++)
+    if (parts[i].slot == PL_SLOT_PIPELINE) append_schedule(n, &parts[i], out);
 }
 
 /* Moves the text out of `s` and leaves it empty. */
@@ -124,18 +195,19 @@ static pl_status name_arm(const naming *n, pl_arm *a, pl_err *e) {
   pl_config_part parts[PL_CONFIG_PARTS];
   size_t count = pl_config_parts(a->config, parts);
   pl_str s = {0};
+  if (a->config->tables) pl_str_append(&s, "imported");
   append_group(n, parts, count, &s);
   PL_TRY(take(&s, &a->group, e));
   append_components(n, parts, count, PL_SLOT_OPTIMIZER, &s);
   PL_TRY(take(&s, &a->optimizer, e));
-  append_delay(a->config, a->sync, &s);
+  append_delay(n, a->config, parts, count, a->sync, &s);
   PL_TRY(take(&s, &a->delay, e));
   append_components(n, parts, count, PL_SLOT_CORRECTION, &s);
   if (s.length == 0) pl_str_append(&s, "none");
   PL_TRY(take(&s, &a->correction, e));
   pl_str_append(&s, a->optimizer);
   if (a->sync)
-    pl_str_append(&s, " sync");
+    pl_str_printf(&s, " sync%s", a->delay + 1);
   else
     pl_str_printf(&s, " delay %s", a->delay);
   if (a->config->correction_count > 0) pl_str_printf(&s, " %s", a->correction);
@@ -222,24 +294,27 @@ static pl_status rank_arms(pl_arms *a, pl_err *e) {
   return PL_OK;
 }
 
+static void naming_free(naming *n) {
+  for (size_t i = 0; i < n->count; i++) pl_free(n->tables[i].rows);
+  pl_free(n->tables);
+}
+
 pl_status pl_arms_name(pl_arms *a, pl_err *e) {
   pl_status st = PL_OK;
-  naming n = {0};
+  naming kinds[2] = {{0}, {0}}; /* of arms that pipelag trained, and of imported ones */
   pl_str text = {0};
   for (size_t i = 0; i < a->count; i++) {
     pl_config_part parts[PL_CONFIG_PARTS];
     size_t count = pl_config_parts(a->arms[i].config, parts);
-    for (size_t j = 0; j < count; j++) PL_TRY(note_part(&n, &parts[j], &text, e));
+    for (size_t j = 0; j < count; j++)
+      PL_TRY(note_part(&kinds[a->arms[i].config->tables != NULL], &parts[j], &text, e));
   }
   PL_TRY(pl_str_check(&text, e));
-  for (size_t i = 0; i < a->count; i++) PL_TRY(name_arm(&n, &a->arms[i], e));
+  for (size_t i = 0; i < a->count; i++) PL_TRY(name_arm(&kinds[a->arms[i].config->tables != NULL], &a->arms[i], e));
   PL_TRY(rank_arms(a, e));
 out:
-  for (size_t i = 0; i < n.count; i++) {
-    pl_free(n.tables[i].first);
-    pl_free(n.tables[i].varies);
-  }
-  pl_free(n.tables);
+  naming_free(&kinds[0]);
+  naming_free(&kinds[1]);
   pl_str_free(&text);
   return st;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/memory.h"
+#include "core/config/run_schedule.h"
 
 /* A run with its sort keys. */
 typedef struct arm_ref {
@@ -30,6 +31,14 @@ static void set_synchronous(pl_root_config *root) {
   root->simulate_only = false;
 }
 
+/* A schedule without delay has no say in the numbers: all of them are one synchronous training. */
+static void drop_schedule(pl_pipeline_config *p) {
+  p->schedule = 0;
+  p->schedule_file = NULL;
+  p->chunks = 0;
+  p->allow_min_microbatches = false;
+}
+
 /* Identity of the arm: the run id of the same configuration at one seed and one learning rate, with what has no
  * meaning without delay taken out. Pairs found by it differ in nothing but what is dropped here. */
 static uint64_t arm_id(const pl_run_config *config, bool drop_correction, bool drop_delay) {
@@ -39,6 +48,7 @@ static uint64_t arm_id(const pl_run_config *config, bool drop_correction, bool d
   c.root.seed = 0;
   if (drop_correction) c.correction_count = 0;
   if (drop_delay || !has_delay(&c)) set_synchronous(&c.root);
+  if (drop_delay) drop_schedule(&c.pipeline);
   return pl_run_config_id(&c);
 }
 
@@ -132,26 +142,58 @@ typedef struct arm_at {
 
 static int by_id(const void *a, const void *b) {
   const arm_at *x = a, *y = b;
-  return x->id < y->id ? -1 : x->id > y->id;
+  if (x->id != y->id) return x->id < y->id ? -1 : 1;
+  return x->arm < y->arm ? -1 : x->arm > y->arm;
 }
 
-static const pl_arm *arm_with(const arm_at *index, size_t count, uint64_t id) {
-  const arm_at *found = bsearch(&(arm_at){.id = id}, index, count, sizeof index[0], by_id);
-  return found ? found->arm : NULL;
+static const arm_at *first_with(const arm_at *index, size_t count, uint64_t id) {
+  size_t low = 0, high = count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (index[middle].id < id)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < count && index[low].id == id ? &index[low] : NULL;
 }
 
-/* Finds the baselines and the uncorrected arms; last, since it keeps pointers to arms. */
+/* How well a synchronous arm stands for others: simulated delay is measured against a run of the same kind, a real
+ * pipeline against a real one. */
+static int worth(const pl_arm *sync, const pl_arm *of) {
+  if (sync->config->pipeline.schedule == of->config->pipeline.schedule) return 2;
+  return pl_run_config_in_one_process(sync->config) == pl_run_config_in_one_process(of->config);
+}
+
+static const pl_arm *find_baseline(const arm_at *index, size_t count, const pl_arm *of) {
+  const pl_arm *best = NULL;
+  if (of->sync) return of;
+  const arm_at *at = first_with(index, count, of->baseline_id);
+  for (; at && at < index + count && at->id == of->baseline_id; at++)
+    if (!best || worth(at->arm, of) > worth(best, of)) best = at->arm;
+  return best;
+}
+
+/* Finds the baselines and the uncorrected arms; last, since it keeps pointers to arms. Synchronous arms are listed by
+ * their baseline_id, which they share whatever their schedule. */
 static pl_status link_arms(pl_arms *a, pl_err *e) {
-  arm_at *index = NULL;
-  pl_status st = pl_alloc(a->count, sizeof index[0], "the index of arms", &index, e);
+  arm_at *index = NULL, *syncs;
+  size_t sync_count = 0;
+  pl_status st = pl_alloc(2 * a->count, sizeof index[0], "the index of arms", &index, e);
   if (st != PL_OK) return st;
-  for (size_t i = 0; i < a->count; i++) index[i] = (arm_at){a->arms[i].id, &a->arms[i]};
+  syncs = index + a->count;
+  for (size_t i = 0; i < a->count; i++) {
+    const pl_arm *arm = &a->arms[i];
+    index[i] = (arm_at){arm->id, arm};
+    if (arm->sync) syncs[sync_count++] = (arm_at){arm->baseline_id, arm};
+  }
   qsort(index, a->count, sizeof index[0], by_id);
+  qsort(syncs, sync_count, sizeof index[0], by_id);
   for (size_t i = 0; i < a->count; i++) {
     pl_arm *arm = &a->arms[i];
-    arm->baseline = arm_with(index, a->count, arm->baseline_id);
-    const pl_arm *uncorrected = arm_with(index, a->count, arm->uncorrected_id);
-    if (uncorrected != arm && uncorrected != arm->baseline) arm->uncorrected = uncorrected;
+    arm->baseline = find_baseline(syncs, sync_count, arm);
+    const arm_at *at = first_with(index, a->count, arm->uncorrected_id);
+    if (at && at->arm != arm && !at->arm->sync) arm->uncorrected = at->arm;
   }
   pl_free(index);
   return PL_OK;
@@ -171,7 +213,7 @@ pl_status pl_arms_build(const pl_catalog *c, bool all, const int64_t *select_on,
     pl_arm *arm = &out->arms[i];
     arm->baseline_id = arm_id(arm->config, true, true);
     arm->uncorrected_id = arm_id(arm->config, true, false);
-    arm->sync = arm->id == arm->baseline_id;
+    arm->sync = !has_delay(arm->config) && arm->config->correction_count == 0;
   }
   PL_TRY(pl_arms_name(out, e));
   PL_TRY(pl_arms_choose(out, e));

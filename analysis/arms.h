@@ -19,7 +19,8 @@ typedef struct pl_arm_cell {
 } pl_arm_cell;
 
 typedef struct pl_arm {
-  uint64_t id, baseline_id, uncorrected_id; /* identities without seed and learning rate */
+  uint64_t id, baseline_id, uncorrected_id; /* identities without seed and learning rate; baseline_id also without
+                                               schedule: synchronous arms share it */
   size_t first;                             /* place in the catalog of its first run */
   const pl_run_config *config;              /* of that run; borrowed from the catalog */
   const pl_arm_cell *cells;                 /* learning rates ascending */
@@ -30,7 +31,8 @@ typedef struct pl_arm {
   const struct pl_arm *uncorrected; /* the delayed arm without its correction; NULL when there is none */
   bool sync;                        /* no delay and no correction */
   char *group;                      /* what varies besides optimizer, delay and correction: "train.steps=600", or "" */
-  char *optimizer, *delay, *correction; /* "adamw(beta1=0.9)", "1 from 100", "ef(lambda=0.5)" */
+  char *optimizer, *delay, *correction; /* "adamw(beta1=0.9)", "1 from 100", "ef(lambda=0.5)"; where schedules vary
+                                           the delay is "1 2bw", "0 1f1b" */
   char *name;                           /* all of it for messages: "adamw delay 1 ef (train.steps=600)" */
   /* Equal texts have equal ranks from 0. Groups and optimizers rank by first appearance, delays by size, corrections
    * by first appearance after "none". */

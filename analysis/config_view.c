@@ -7,13 +7,14 @@ static pl_config_part component_part(pl_slot slot, const char *prefix, const pl_
 }
 
 size_t pl_config_parts(const pl_run_config *c, pl_config_part out[PL_CONFIG_PARTS]) {
+  const pl_config_tables *t = pl_run_config_tables(c);
   size_t n = 0;
   out[n++] = component_part(PL_SLOT_MODEL, "model", &c->model);
   out[n++] = component_part(PL_SLOT_DATA, "data", &c->data);
-  out[n++] = (pl_config_part){PL_SLOT_TRAIN, "train", NULL, pl_train_params, &c->train};
+  out[n++] = (pl_config_part){PL_SLOT_TRAIN, "train", NULL, t->train, &c->train};
   out[n++] = component_part(PL_SLOT_LR_SCHEDULE, "train.lr_schedule", &c->lr_schedule);
-  out[n++] = (pl_config_part){PL_SLOT_PIPELINE, "pipeline", NULL, pl_pipeline_params, &c->pipeline};
-  out[n++] = (pl_config_part){PL_SLOT_ROOT, "", NULL, pl_root_params, &c->root};
+  out[n++] = (pl_config_part){PL_SLOT_PIPELINE, "pipeline", NULL, t->pipeline, &c->pipeline};
+  out[n++] = (pl_config_part){PL_SLOT_ROOT, "", NULL, t->root, &c->root};
   out[n++] = component_part(PL_SLOT_OPTIMIZER, "optimizer", &c->optimizer);
   for (size_t i = 0; i < c->correction_count; i++)
     out[n++] = component_part(PL_SLOT_CORRECTION, "correction", &c->corrections[i]);
@@ -39,6 +40,31 @@ bool pl_config_number(const pl_run_config *c, const char *key, double *out) {
     *out = pl_json_number(value);
     pl_json_release(value);
     return kind == PL_JSON_INT || kind == PL_JSON_REAL;
+  }
+  return false;
+}
+
+bool pl_config_text(const pl_run_config *c, const char *key, pl_str *out) {
+  pl_config_part parts[PL_CONFIG_PARTS];
+  size_t count = pl_config_parts(c, parts);
+  if (strcmp(key, "correction") == 0) {
+    pl_run_config_correction_name(c, out);
+    return true;
+  }
+  if (strcmp(key, "delay") == 0) {
+    pl_run_config_delay_name(c, out);
+    return true;
+  }
+  for (size_t i = 0; i < count; i++) {
+    if (parts[i].type && strcmp(key, parts[i].prefix) == 0) {
+      pl_str_append(out, parts[i].type);
+      return true;
+    }
+    const char *name = key_below(key, parts[i].prefix);
+    size_t row = name ? pl_params_find(parts[i].table, name) : SIZE_MAX;
+    if (row == SIZE_MAX) continue;
+    pl_config_value(&parts[i], &parts[i].table[row], out);
+    return true;
   }
   return false;
 }

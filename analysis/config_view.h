@@ -33,6 +33,11 @@ size_t pl_config_parts(const pl_run_config *c, pl_config_part out[PL_CONFIG_PART
  */
 bool pl_config_number(const pl_run_config *c, const char *key, double *out);
 
+/* Appends the value of a key as a table shows it: "optimizer" and other sections by their type, "correction" by its
+ * chain, "delay" by its name, any other dotted key by its value. False, and nothing appended, when this run has no such
+ * key. */
+bool pl_config_text(const pl_run_config *c, const char *key, pl_str *out);
+
 /* Identity of an arm's configuration without some keys ("delay", "optimizer.beta1"; the list is closed by NULL) and
  * without seed, learning rate and what never counts. "correction" and other sections stand for their type. scratch is
  * cleared; its `failed` tells of missing memory. */

@@ -217,6 +217,8 @@ pl_status pl_extend(const pl_registries *r, const pl_rate_table *rates, pl_json 
   *document = NULL;
   PL_TRY(find_dir(rates, &x.path, e));
   PL_TRY(pl_sweep_dir_newest(x.path, &frozen, &next, e));
+  if (!frozen || pl_json_get(frozen, PL_IMPORTED_KEY))
+    PL_TRY(pl_fail(e, PL_BAD, "%s: holds no sweep that could go on; allowed: the result directory of a sweep", x.path));
   x.frozen = frozen;
   for (size_t i = 0; i < rates->count; i++) {
     if (isnan(pl_rate_beyond_edge(&rates->rows[i]))) continue;

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/base/memory.h"
-#include "results/journal.h"
 
 /* A run and where it stands among the directories. */
 typedef struct record {
@@ -40,14 +39,6 @@ static bool same_points(const pl_curve *a, const pl_curve *b) {
   return true;
 }
 
-static pl_status read_curve(const pl_catalog_run *r, pl_curve *out, pl_err *e) {
-  char *path = NULL;
-  pl_status st = pl_run_path(r->dir, r->id, "journal", &path, e);
-  if (st == PL_OK) st = pl_curve_read(path, out, e);
-  pl_free(path);
-  return st;
-}
-
 bool pl_same_result(const pl_catalog_run *a, const pl_catalog_run *b) {
   const pl_outcome *p = &a->result.outcome, *q = &b->result.outcome;
   return a->result.state == b->result.state && p->steps == q->steps && p->tokens == q->tokens &&
@@ -60,8 +51,8 @@ static pl_status same_outcome(const pl_catalog_run *a, const pl_catalog_run *b, 
   pl_curve x = {0}, y = {0};
   *same = pl_same_result(a, b);
   if (!*same) goto out;
-  PL_TRY(read_curve(a, &x, e));
-  PL_TRY(read_curve(b, &y, e));
+  PL_TRY(pl_catalog_curve(a, &x, e));
+  PL_TRY(pl_catalog_curve(b, &y, e));
   *same = x.count == 0 || y.count == 0 || same_points(&x, &y);
 out:
   pl_curve_free(&x);
@@ -132,7 +123,7 @@ pl_status pl_joined_open(const pl_registries *r, const char *const *dirs, size_t
   *out = (pl_joined){0};
   PL_TRY(pl_alloc(count, sizeof out->parts[0], "sweep directories", &out->parts, e));
   for (; out->count < count; out->count++) {
-    PL_TRY(pl_catalog_open(r, dirs[out->count], true, say, say_self, &out->parts[out->count], e));
+    PL_TRY(pl_catalog_open_any(r, dirs[out->count], say, say_self, &out->parts[out->count], e));
     total += out->parts[out->count].count;
     out->all.unreadable += out->parts[out->count].unreadable;
   }

@@ -1,4 +1,4 @@
-/* Several sweep directories as one catalog. */
+/* Several sweep directories, or collected files, as one catalog. */
 #ifndef PL_ANALYSIS_JOIN_H
 #define PL_ANALYSIS_JOIN_H
 
@@ -12,9 +12,9 @@ typedef struct pl_joined {
   pl_notes warnings;
 } pl_joined;
 
-/* Opens the directories and takes a run that is in several of them once: the one with an outcome, or the first when
- * their results and curves are the same. When these differ nobody can say which is right: a warning names the run, and
- * none of them is taken. `say` as in pl_catalog_open. */
+/* Opens the directories (or files of `pipelag collect`) and takes a run that is in several of them once: the one with
+ * an outcome, or the first when their results and curves are the same. When these differ nobody can say which is right:
+ * a warning names the run, and none of them is taken. `say` as in pl_catalog_open. */
 PL_MUST_CHECK pl_status pl_joined_open(const pl_registries *r, const char *const *dirs, size_t count,
                                        void (*say)(void *self, const char *line), void *say_self, pl_joined *out,
                                        pl_err *e);

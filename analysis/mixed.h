@@ -4,6 +4,14 @@
 
 #include "analysis/arms.h"
 
+typedef enum pl_fact { PL_FACT_PROGRAM, PL_FACT_KERNEL, PL_FACT_CPU, PL_FACT_THREADS, PL_FACT_DATA, PL_FACTS } pl_fact;
+
+extern const char *const pl_fact_names[PL_FACTS]; /* "program", "kernel", ... */
+
+/* Appends to out[f] which values a fact has among the runs with an outcome: "..." (16 runs), "..." (24 runs). Nothing
+ * where no run has a record. */
+PL_MUST_CHECK pl_status pl_facts_list(const pl_arms *arms, pl_str out[PL_FACTS], pl_err *e);
+
 /* From the meta.json of each run with an outcome. *differences is a sentence with the values seen and their counts when
  * the runs were made by different programs, kernels, CPU models or numbers of threads, or when paired runs saw
  * different data; *resumed is one when runs lost their bitwise mark. Empty where there is nothing to say; a run without

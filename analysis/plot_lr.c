@@ -58,6 +58,25 @@ static bool add_runs(const pl_arm *a, bool finished, double top, pl_plot *p) {
   return any;
 }
 
+/* A block with the learning rate that stands for the arm. */
+static bool add_best(const pl_arm *a, int64_t *seeds, pl_plot *p) {
+  size_t common = pl_arm_common_seeds(a, seeds), bad = 0;
+  double point[] = {a->best ? a->best->lr : 0, a->best ? pl_arm_cell_mean(a->best, seeds, common, &bad) : (double)NAN};
+  if (isnan(point[1])) return false;
+  pl_plot_numbers(p, point, 2);
+  return true;
+}
+
+static void name_series(const pl_arm *a, const char *what, pl_plot *p) {
+  pl_str name = {0};
+  pl_str_printf(&name, "%s, ", a->optimizer);
+  pl_plot_arm_label(a, &name);
+  pl_str_printf(&name, ": %s", what);
+  pl_plot_series(p, pl_str_text(&name));
+  if (name.failed) p->series.failed = true;
+  pl_str_free(&name);
+}
+
 static void add_command(const pl_arm *a, const char *with, bool titled, pl_plot *p, pl_str *lines) {
   pl_str label = {0};
   pl_str_printf(lines, "%s'%s.dat' index %zu using 1:2 with %s", lines->length ? ", \\\n  " : "", p->name,
@@ -124,12 +143,18 @@ static bool add_panel(const pl_plot_input *in, pl_arm_range range, int64_t *seed
   if (!(b.low <= b.high) || !(b.lr_low < b.lr_high)) return false; /* one rate is no curve */
   for (size_t i = range.first; i < range.last; i++) {
     const pl_arm *a = &in->arms->arms[i];
+    name_series(a, "mean", p);
     if (add_means(a, seeds, p)) add_command(a, "linespoints lw 2 pt 7 ps 0.7", true, p, &lines);
+    name_series(a, "run", p);
     if (add_runs(a, true, 0, p)) add_command(a, "points pt 6 ps 0.5", false, p, &lines);
+    name_series(a, "best rate", p);
+    if (add_best(a, seeds, p)) add_command(a, "points pt 12 ps 2.2 lw 2", false, p, &lines);
+    name_series(a, "diverged, at this height", p);
     if (!add_runs(a, false, above(&b, mark), p)) continue;
     add_command(a, "points pt 2 ps 1.2 lw 2", false, p, &lines);
     mark += step;
   }
+  pl_str_append(&lines, ", \\\n  NaN with points pt 12 ps 2.2 lw 2 lc rgb '#444444' title 'best rate'");
   if (b.diverged) pl_str_append(&lines, ", \\\n  NaN with points pt 2 ps 1.2 lw 2 lc rgb '#444444' title 'diverged'");
   append_panel(in->arms, range, &b, above(&b, fmax(lowest, mark - step)), &lines, body);
   if (lines.failed) body->failed = true;
@@ -137,22 +162,38 @@ static bool add_panel(const pl_plot_input *in, pl_arm_range range, int64_t *seed
   return true;
 }
 
+/* Over how many seeds the lines are. */
+static void count_seeds(const pl_arms *a, pl_arm_range group, int64_t *seeds, pl_str *out) {
+  size_t least = SIZE_MAX, most = 0;
+  for (size_t i = group.first; i < group.last; i++) {
+    size_t n = pl_arm_common_seeds(&a->arms[i], seeds);
+    if (n < least) least = n;
+    if (n > most) most = n;
+  }
+  pl_plot_count_text(least, most, out);
+}
+
 pl_status pl_plot_loss_vs_lr(const pl_plot_input *in, pl_arm_range group, pl_plot *p, pl_err *e) {
   size_t panels = 0, most_arms = 0;
   int64_t *seeds = NULL;
   pl_str body = {0};
+  p->columns = "learning rate,loss";
   pl_status st = pl_alloc(in->arms->max_runs, sizeof seeds[0], "seeds", &seeds, e);
   if (st != PL_OK) return st;
   for (size_t i = group.first; i < group.last; i = pl_arms_of_optimizer(in->arms, i).last) {
     pl_arm_range range = pl_arms_of_optimizer(in->arms, i);
     if (!add_panel(in, range, seeds, p, &body)) continue;
     panels++;
-    if (range.last - range.first + 1 > most_arms) most_arms = range.last - range.first + 1; /* and the crosses */
+    if (range.last - range.first + 2 > most_arms) most_arms = range.last - range.first + 2; /* and the marks */
   }
   if (panels > 0)
     pl_plot_panels(p, "Final loss against learning rate", in->arms->arms[group.first].group, panels, most_arms, &body);
   pl_str_append(&p->caption, "Final validation loss against learning rate: lines join the means over the seeds run at "
-                             "every learning rate of an arm, circles are single runs, crosses at the top diverged");
+                             "every learning rate of an arm (");
+  count_seeds(in->arms, group, seeds, &p->caption);
+  pl_str_append(&p->caption,
+                "), diamonds are at the rates that stand for the arms, circles are single runs, crosses at "
+                "the top diverged");
   pl_free(seeds);
   pl_str_free(&body);
   return PL_OK;

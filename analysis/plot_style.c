@@ -31,7 +31,7 @@ void pl_plot_arm_style(const pl_arm *a, pl_str *script) {
 
 void pl_plot_arm_label(const pl_arm *a, pl_str *label) {
   if (a->sync) {
-    pl_str_append(label, "sync");
+    pl_str_printf(label, "sync%s", a->delay + 1);
     return;
   }
   pl_str_printf(label, "delay %s", a->delay);
@@ -78,10 +78,22 @@ size_t pl_plot_heading(pl_str *script, const char *title, const char *detail, si
   return lines;
 }
 
+void pl_plot_count_text(size_t low, size_t high, pl_str *out) {
+  if (low > high) return;
+  pl_str_printf(out, "n = %zu", low);
+  if (low < high) pl_str_printf(out, " to %zu", high);
+}
+
 void pl_plot_panels(pl_plot *p, const char *title, const char *group, size_t panels, size_t legend_rows,
                     const pl_str *body) {
-  enum { PANEL_WIDTH = 440, PANEL_HEIGHT = 370, LINE_HEIGHT = 20, MOST_COLUMNS = 3, LETTER_WIDTH = 9 };
-  size_t columns = panels < MOST_COLUMNS ? panels : MOST_COLUMNS, rows = (panels + columns - 1) / columns;
+  enum { MOST_COLUMNS = 3 };
+  pl_plot_panel_rows(p, title, group, panels, panels < MOST_COLUMNS ? panels : MOST_COLUMNS, legend_rows, body);
+}
+
+void pl_plot_panel_rows(pl_plot *p, const char *title, const char *group, size_t panels, size_t columns,
+                        size_t legend_rows, const pl_str *body) {
+  enum { PANEL_WIDTH = 440, PANEL_HEIGHT = 370, LINE_HEIGHT = 20, LETTER_WIDTH = 9 };
+  size_t rows = (panels + columns - 1) / columns;
   pl_str_printf(&p->script, "set multiplot layout %zu,%zu title ", rows, columns);
   size_t lines = pl_plot_heading(&p->script, title, group, columns * PANEL_WIDTH / LETTER_WIDTH);
   p->width = (int)(columns * PANEL_WIDTH);

@@ -25,6 +25,7 @@ typedef struct cell_curves {
 typedef struct reach_work {
   const pl_arms *arms;
   const pl_gap_options *options;
+  const pl_speed_table *speed;
   pl_reach_table *table;
   cell_curves own, sync;
   double *a, *b, *c, *d;
@@ -187,6 +188,7 @@ static pl_status add_row(reach_work *w, const pl_arm *a, double target, pl_err *
                         .overhead = none,
                         .at_own_end = none,
                         .schedule_gain = schedule_gain(a),
+                        .measured_gain = pl_speed_gain(w->speed, a),
                         .clipped = w->own.updates > 0 ? w->own.clipped / w->own.updates : (double)NAN};
   if (isnan(row->target)) goto out;
   fill_target(w, row);
@@ -219,12 +221,12 @@ static pl_status warn_target(const reach_work *w, pl_notes *warnings, pl_err *e)
   return pl_note(warnings, e, "no run reached the target loss %s", pl_format_number(*w->options->target, text));
 }
 
-pl_status pl_reach_compute(const pl_arms *arms, const pl_gap_options *o, pl_reach_table *out, pl_notes *warnings,
-                           pl_err *e) {
+pl_status pl_reach_compute(const pl_arms *arms, const pl_gap_options *o, const pl_speed_table *speed,
+                           pl_reach_table *out, pl_notes *warnings, pl_err *e) {
   pl_status st = PL_OK;
   double target = NAN;
   *out = (pl_reach_table){0};
-  reach_work w = {.arms = arms, .options = o, .table = out};
+  reach_work w = {.arms = arms, .options = o, .speed = speed, .table = out};
   PL_TRY(pl_alloc(arms->count, sizeof out->rows[0], "the table of tokens", &out->rows, e));
   PL_TRY(pl_alloc(arms->max_runs, sizeof w.a[0], "tokens", &w.a, e));
   PL_TRY(pl_alloc(arms->max_runs, sizeof w.b[0], "tokens", &w.b, e));

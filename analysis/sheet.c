@@ -27,6 +27,7 @@ void pl_sheet_free(pl_sheet *s) {
   for (size_t i = 0; i < s->count; i++) {
     for (size_t c = 0; c < s->column_count; c++) pl_str_free(&s->rows[i].cells[c]);
     pl_free(s->rows[i].cells);
+    pl_str_free(&s->rows[i].detail);
     pl_json_release(s->rows[i].data);
   }
   pl_free(s->rows);
@@ -35,11 +36,11 @@ void pl_sheet_free(pl_sheet *s) {
 }
 
 pl_status pl_sheet_check(const pl_sheet *s, pl_err *e) {
-  for (size_t i = 0; i < s->count; i++)
-    for (size_t c = 0; c < s->column_count; c++) {
-      pl_status st = pl_str_check(&s->rows[i].cells[c], e);
-      if (st != PL_OK) return st;
-    }
+  for (size_t i = 0; i < s->count; i++) {
+    pl_status st = pl_str_check(&s->rows[i].detail, e);
+    for (size_t c = 0; c < s->column_count && st == PL_OK; c++) st = pl_str_check(&s->rows[i].cells[c], e);
+    if (st != PL_OK) return st;
+  }
   return PL_OK;
 }
 

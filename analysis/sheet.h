@@ -15,6 +15,7 @@ typedef struct pl_sheet_column {
 typedef struct pl_sheet_row {
   const char *title, *group; /* where one of them is another than in the row before, a new part of the table begins */
   pl_str *cells;
+  pl_str detail; /* lines for whoever asks what stands behind the row */
   pl_json *data;
 } pl_sheet_row;
 
@@ -39,15 +40,20 @@ PL_MUST_CHECK pl_status pl_sheet_check(const pl_sheet *s, pl_err *e);
 
 void pl_sheet_text(const pl_sheet *s, pl_str *out);
 void pl_sheet_markdown(const pl_sheet *s, pl_str *out);
-void pl_sheet_csv(const pl_sheet *s, pl_str *out); /* the rows' data; members of inner objects as "loss.mean" */
-pl_json *pl_sheet_json(const pl_sheet *s);         /* list of the rows' data; new reference, NULL when memory is out */
+void pl_sheet_html(const pl_sheet *s, pl_str *out);  /* a table for each title */
+void pl_sheet_latex(const pl_sheet *s, pl_str *out); /* a table for each title and group */
+void pl_sheet_csv(const pl_sheet *s, pl_str *out);   /* the rows' data; members of inner objects as "loss.mean" */
+pl_json *pl_sheet_json(const pl_sheet *s); /* list of the rows' data; new reference, NULL when memory is out */
 
 void pl_warnings_text(const pl_notes *warnings, pl_str *out);
 void pl_warnings_markdown(const pl_notes *warnings, pl_str *out);
 pl_json *pl_warnings_json(const pl_notes *warnings);
 
-/* Appends text with a backslash before what Markdown would take as its own. */
+/* Appends text so that none of it is taken as Markdown, HTML or LaTeX; as a field of a CSV line (RFC 4180). */
 void pl_markdown_escape(const char *text, pl_str *out);
+void pl_html_escape(const char *text, pl_str *out);
+void pl_latex_escape(const char *text, pl_str *out);
+void pl_csv_field(const char *text, pl_str *out);
 
 /* Parts of a row's data: NaN is null. */
 pl_json *pl_json_number_or_null(double value);

@@ -36,6 +36,7 @@ pl_status pl_sheet_fill_against(const pl_analysis *a, pl_sheet *s, pl_err *e) {
       PL_TRY(pl_sheet_add(s, "Gap against an axis", t->key, point_json(t, p), &row, e));
       pl_str *c = row->cells;
       pl_show_arm(p->row->arm, c);
+      pl_show_runs(p->row->arm, p->row->cell, p->row->sync_cell, &row->detail);
       show_plain(p->value, &c[3]);
       pl_str_printf(&c[4], "%.4g", p->x);
       pl_str_printf(&c[5], "%.4g", p->row->lr);
@@ -98,6 +99,10 @@ pl_status pl_sheet_fill_slopes(const pl_analysis *a, pl_sheet *s, pl_err *e) {
     if (isnan(x->slope.mean)) continue;
     PL_TRY(pl_sheet_add(s, "Lines through the gaps", t->key, slope_json(t, x), &row, e));
     show_slope(t, x, row->cells);
+    for (size_t k = x->begin; k < x->end; k++) {
+      const pl_gap_row *r = t->points[k].row;
+      pl_show_runs(r->arm, r->cell, r->sync_cell, &row->detail);
+    }
   }
   PL_TRY(pl_note(&s->notes, e,
                  "least squares of the mean gap on x; texts are those of the first value. From seeds: t interval over "

@@ -17,8 +17,7 @@ pl_json *pl_warnings_json(const pl_notes *warnings) {
   return pl_json_keep(list, ok);
 }
 
-/* A field as RFC 4180 wants it. */
-static void append_field(const char *text, pl_str *out) {
+void pl_csv_field(const char *text, pl_str *out) {
   if (!strpbrk(text, ",\"\r\n")) {
     pl_str_append(out, text);
     return;
@@ -39,34 +38,40 @@ static void append_value(const pl_json *value, pl_str *out) {
     pl_str_append(out, pl_format_number(pl_json_number(value), number));
     break;
   case PL_JSON_STRING:
-    append_field(pl_json_string(value), out);
+    pl_csv_field(pl_json_string(value), out);
     break;
   default:
     break; /* null is an empty field */
   }
 }
 
-/* Appends one line: the keys ("loss.mean"), or the values. */
-static void append_line(const pl_json *object, const char *prefix, bool keys, pl_str *out) {
+/* Appends the keys ("loss.mean"), or the values; *begun: the line has a field. */
+static void append_fields(const pl_json *object, const char *prefix, bool keys, bool *begun, pl_str *out) {
   for (void *it = pl_json_iter(object); it; it = pl_json_iter_next(object, it)) {
     const pl_json *value = pl_json_iter_value(it);
     const char *key = pl_json_iter_key(it);
     if (pl_json_kind_of(value) == PL_JSON_OBJECT) {
-      append_line(value, key, keys, out);
+      append_fields(value, key, keys, begun, out);
       continue;
     }
-    if (out->length > 0 && out->text[out->length - 1] != '\n') pl_str_append(out, ",");
+    if (*begun) pl_str_append(out, ",");
+    *begun = true;
     if (keys)
       pl_str_printf(out, "%s%s%s", prefix, prefix[0] ? "." : "", key);
     else
       append_value(value, out);
   }
-  if (!prefix[0]) pl_str_append(out, "\n");
+}
+
+static void append_line(const pl_json *object, bool keys, pl_str *out) {
+  bool begun = false;
+  append_fields(object, "", keys, &begun, out);
+  pl_str_append(out, "\n");
 }
 
 void pl_sheet_csv(const pl_sheet *s, pl_str *out) {
   for (size_t i = 0; i < s->count; i++) {
-    if (i == 0) append_line(s->rows[i].data, "", true, out);
-    append_line(s->rows[i].data, "", false, out);
+    if (i == 0) append_line(s->rows[i].data, true, out);
+    append_line(s->rows[i].data, false, out);
   }
 }

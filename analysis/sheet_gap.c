@@ -151,6 +151,7 @@ pl_status pl_sheet_fill_gap(const pl_analysis *a, pl_sheet *s, pl_err *e) {
     pl_sheet_row *row = NULL;
     PL_TRY(pl_sheet_add(s, title_of(&a->gap, r->reading), r->group, row_json(r), &row, e));
     show_row(r, row->cells);
+    pl_show_runs(r->arm, r->cell, r->sync_cell, &row->detail);
     simulated = simulated || r->simulated;
   }
   PL_TRY(add_legend(a, simulated, s, e));

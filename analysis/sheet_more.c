@@ -47,6 +47,7 @@ pl_status pl_sheet_fill_rates(const pl_analysis *a, pl_sheet *s, pl_err *e) {
     PL_TRY(pl_sheet_add(s, "Learning rates", r->arm->group, rate_json(r), &row, e));
     pl_str *c = row->cells;
     pl_show_arm(r->arm, c);
+    pl_show_runs(r->arm, r->arm->best, NULL, &row->detail);
     pl_str_printf(&c[3], "%zu", r->rates);
     show_lr(r->arm->best->lr, &c[4]);
     pl_show_number(r->loss, r->loss, false, &c[5]);
@@ -91,6 +92,7 @@ pl_status pl_sheet_fill_power(const pl_analysis *a, pl_sheet *s, pl_err *e) {
     PL_TRY(pl_sheet_add(s, "How many seeds it takes", r->group, power_json(r, a->gap.resolve), &row, e));
     pl_str *c = row->cells;
     pl_show_arm(r->arm, c);
+    pl_show_runs(r->arm, r->cell, r->sync_cell, &row->detail);
     pl_str_printf(&c[3], "%zu", r->gap.n);
     pl_str_printf(&c[4], "%.3g", r->gap.sd);
     if (isnan(r->correlation))
@@ -132,6 +134,7 @@ static pl_json *reach_json(const pl_reach_row *r) {
                              pl_json_set(o, "overhead", pl_json_estimate(&r->overhead)) &&
                              pl_json_set(o, "overhead_at_own_end", pl_json_estimate(&r->at_own_end)) &&
                              pl_json_set(o, "schedule_gain", pl_json_number_or_null(r->schedule_gain)) &&
+                             pl_json_set(o, "measured_gain", pl_json_number_or_null(r->measured_gain)) &&
                              pl_json_set(o, "clipped", pl_json_number_or_null(r->clipped)));
 }
 
@@ -148,7 +151,9 @@ static void show_reach(const pl_reach_row *r, pl_str *c) {
     pl_str_printf(&c[8], "%zu/%zu", r->reached, r->runs);
   show_ratio(&r->overhead, r->overhead_resolved, &c[9]);
   show_ratio(&r->at_own_end, r->at_own_end_resolved, &c[10]);
-  if (isnan(r->schedule_gain))
+  if (!isnan(r->measured_gain))
+    pl_str_printf(&c[11], "%.2f measured", r->measured_gain);
+  else if (isnan(r->schedule_gain))
     pl_str_append(&c[11], "-");
   else
     pl_str_printf(&c[11], "%.2f", r->schedule_gain);
@@ -172,6 +177,7 @@ pl_status pl_sheet_fill_reach(const pl_analysis *a, pl_sheet *s, pl_err *e) {
     PL_TRY(pl_sheet_add(s, "Tokens to a loss, each arm at its own best learning rate", r->arm->group, reach_json(r),
                         &row, e));
     show_reach(r, row->cells);
+    pl_show_runs(r->arm, r->arm->best, r->arm->baseline ? r->arm->baseline->best : NULL, &row->detail);
   }
   PL_TRY(pl_note(
       &s->notes, e,
@@ -185,8 +191,8 @@ pl_status pl_sheet_fill_reach(const pl_analysis *a, pl_sheet *s, pl_err *e) {
   PL_TRY(pl_note(
       &s->notes, e,
       "schedule gain: updates per second of an asynchronous schedule without bubbles (2BW, which needs m >= P) over "
-      "1F1B, (m+P-1)/m, from the schedule, not measured. clipped: share "
-      "of the logged updates that were clipped."));
+      "1F1B, (m+P-1)/m, from the schedule; where both arms ran as real pipelines their tokens per second, marked as "
+      "measured. clipped: share of the logged updates that were clipped."));
 out:
   return st;
 }

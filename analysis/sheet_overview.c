@@ -106,6 +106,9 @@ static pl_status add_line(const pl_arm *arm, const line *l, const char *const *n
   c[OPTIMIZER] = head[0];
   c[DELAY] = head[1];
   pl_str_free(&head[2]);
+  if (l->delayed) pl_show_runs(l->delayed->arm, l->delayed->cell, l->delayed->sync_cell, &row->detail);
+  for (size_t i = 0; i < ranks; i++)
+    if (l->corrected[i]) pl_show_runs(l->corrected[i]->arm, l->corrected[i]->cell, NULL, &row->detail);
   show_loss(l->sync, &c[SYNC]);
   show_loss(l->delayed, &c[DELAYED]);
   pl_show_number(l->delayed ? l->delayed->gap.mean : (double)NAN, loss_of(l->delayed), true, &c[GAP]);

@@ -125,10 +125,19 @@ static void shape(const void *c_, pl_model_shape *out) {
   *out = (pl_model_shape){.layers = (size_t)c->layers, .context = 1};
 }
 
+/* H (x - x*), once: backward reuses it. */
 static double flops_per_sample(const void *c_, size_t vocab) {
   const config *c = c_;
   (void)vocab;
   return 2 * (double)c->dim * (double)c->dim;
+}
+
+/* The last stage computes the product, but it counts by the rows of each piece: stages get equal pieces of x, as closed
+ * forms assume. */
+static void layer_flops(const void *c_, size_t vocab, double *layers, double *first, double *last) {
+  const config *c = c_;
+  for (int64_t i = 0; i < c->layers; i++) layers[i] = flops_per_sample(c, vocab) / (double)c->layers;
+  *first = *last = 0;
 }
 
 static pl_status place(pl_model *m, pl_err *e) {
@@ -269,6 +278,17 @@ static void backward(pl_model *m, size_t stage, const pl_real *weights, const pl
   }
 }
 
+/* The gradient costs nothing once its message is there: nothing is postponed. */
+static void backward_weight(pl_model *m, size_t stage, const pl_batch *b, const pl_real *in, void *tape,
+                            pl_real *grad) {
+  (void)m;
+  (void)stage;
+  (void)b;
+  (void)in;
+  (void)tape;
+  (void)grad;
+}
+
 const pl_model_type pl_model_quadratic = {.base = {.name = "quadratic",
                                                    .summary = "quadratic function with a chosen spectrum and noise",
                                                    .source = "none: closed forms",
@@ -280,8 +300,12 @@ const pl_model_type pl_model_quadratic = {.base = {.name = "quadratic",
                                           .destroy = destroy,
                                           .layout = layout,
                                           .tape_bytes = tape_bytes,
+                                          .split_tape_bytes = tape_bytes,
                                           .boundary_size = boundary_size,
                                           .forward = forward,
                                           .loss = loss,
                                           .backward = backward,
-                                          .flops_per_token = flops_per_sample};
+                                          .backward_input = backward,
+                                          .backward_weight = backward_weight,
+                                          .flops_per_token = flops_per_sample,
+                                          .layer_flops = layer_flops};

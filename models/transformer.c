@@ -137,17 +137,32 @@ static void shape(const void *config, pl_model_shape *out) {
                           .vocab = (size_t)c->vocab};
 }
 
-static double flops_per_token(const void *config, size_t vocab) {
-  const pl_transformer_config *c = config;
+/* Attention counts the whole context: its kernels may leave out what the mask hides. */
+static double one_layer_flops(const pl_transformer_config *c) {
   double width = (double)c->d_model, kv = width / (double)c->heads * (double)pl_transformer_kv_heads(c);
   double mlp = (c->activation == PL_ACTIVATION_GELU ? 2 : 3) * width * (double)pl_transformer_ff(c);
-  double layer = 2 * width * (width + kv) + mlp;
-  double head = width * (double)(c->vocab != 0 ? (size_t)c->vocab : vocab);
-  return 6 * ((double)c->layers * layer + head) + 12 * (double)c->layers * (double)c->context * width;
+  return 2 * (2 * width * (width + kv) + mlp) + 4 * (double)c->context * width;
+}
+
+static double head_flops(const pl_transformer_config *c, size_t vocab) {
+  return 2 * (double)c->d_model * (double)(c->vocab != 0 ? (size_t)c->vocab : vocab);
+}
+
+static void layer_flops(const void *config, size_t vocab, double *layers, double *first, double *last) {
+  const pl_transformer_config *c = config;
+  for (int64_t i = 0; i < c->layers; i++) layers[i] = one_layer_flops(c);
+  *first = 0; /* rows are looked up */
+  *last = head_flops(c, vocab);
+}
+
+static double flops_per_token(const void *config, size_t vocab) {
+  const pl_transformer_config *c = config;
+  return 3 * ((double)c->layers * one_layer_flops(c) + head_flops(c, vocab));
 }
 
 static const pl_layout *layout(const pl_model *m, size_t stage) { return &m->stages.layouts[stage]; }
 static size_t tape_bytes(const pl_model *m, size_t stage) { return m->ends[stage].bytes; }
+static size_t split_tape_bytes(const pl_model *m, size_t stage) { return m->ends[stage].split_bytes; }
 static size_t boundary_size(const pl_model *m) { return m->boundary; }
 
 static bool tie(const pl_model *m, pl_tie *out) {
@@ -163,6 +178,7 @@ static pl_block_call call_of(const pl_model *m, size_t stage, size_t i, const pl
   return (pl_block_call){.device = m->device,
                          .shape = &m->shape,
                          .places = &m->places,
+                         .delta_places = &m->delta_places,
                          .scratch_places = &m->scratch_places,
                          .block = &m->blocks[i],
                          .weights = weights,
@@ -170,7 +186,17 @@ static pl_block_call call_of(const pl_model *m, size_t stage, size_t i, const pl
                          .sequences = b->sequences,
                          .context = b->context,
                          .tape = pl_space_at(tape, place),
+                         .deltas = pl_space_at(m->scratch, m->scratch_places.deltas),
                          .scratch = m->scratch};
+}
+
+/* The same for a half of a split backward, which keeps its deltas behind the usual tape. */
+static pl_block_call half_of(const pl_model *m, size_t stage, size_t i, const pl_real *weights, const pl_batch *b,
+                             void *tape) {
+  pl_block_call c = call_of(m, stage, i, weights, b, tape);
+  c.deltas = pl_space_at(tape, m->ends[stage].bytes + (i - m->stages.first[stage]) * m->delta_places.bytes);
+  c.split = true;
+  return c;
 }
 
 /* Where the input of layer i of a stage stands: the message, the embedded tokens, or the output of the layer before. */
@@ -222,32 +248,58 @@ static double loss(pl_model *m, const pl_batch *b, void *tape) {
 }
 
 /* From the loss to the gradient dx of the last layer's output x. */
-static void end_backward(pl_model *m, size_t stage, const pl_real *weights, const pl_batch *b, const pl_real *x,
-                         void *tape, pl_real *dx, pl_real *grad) {
+static void end_backward_input(pl_model *m, size_t stage, const pl_real *weights, const pl_batch *b, const pl_real *x,
+                               void *tape, pl_real *dx, pl_real *grad) {
   pl_device *d = m->device;
-  const pl_transformer_ends *ends = &m->ends[stage];
   size_t rows = b->sequences * b->context;
   pl_real *dnormed = pl_space_at(m->scratch, m->scratch_places.dnormed);
-  pl_token_loss_backward(d, &m->end, weights, b, pl_space_at(tape, ends->normed), tape, dnormed, grad);
+  pl_token_loss_backward_input(d, &m->end, weights, b, tape, dnormed);
   d->ops->zero(d, dx, rows * m->shape.width * sizeof *dx);
-  pl_norm_backward(d, &m->final_norm, weights, rows, x, pl_space_at(tape, ends->stats), dnormed, dx, grad);
+  pl_norm_backward(d, &m->final_norm, weights, rows, x, pl_space_at(tape, m->ends[stage].stats), dnormed, dx, grad);
 }
 
-static void backward(pl_model *m, size_t stage, const pl_real *weights, const pl_batch *b, const pl_real *in,
-                     void *tape, const pl_real *dout, pl_real *din, pl_real *grad) {
+static void end_backward_weights(pl_model *m, size_t stage, const pl_batch *b, void *tape, pl_real *grad) {
+  if (!pl_stage_is_last(&m->stages, stage)) return;
+  pl_token_loss_backward_weights(m->device, &m->end, b, pl_space_at(tape, m->ends[stage].normed), tape, grad);
+}
+
+/* All but the gradient of the head's weights; when split, the input half. */
+static void layers_backward(pl_model *m, size_t stage, const pl_real *weights, const pl_batch *b, const pl_real *in,
+                            void *tape, const pl_real *dout, pl_real *din, pl_real *grad, bool split) {
   pl_device *d = m->device;
   size_t end = m->stages.first[stage + 1];
   pl_real *dx = stage == 0 ? pl_space_at(m->scratch, m->residual) : din;
   if (pl_stage_is_last(&m->stages, stage)) {
-    end_backward(m, stage, weights, b, input_of(m, stage, end, in, tape), tape, dx, grad);
+    end_backward_input(m, stage, weights, b, input_of(m, stage, end, in, tape), tape, dx, grad);
   } else {
     d->ops->copy(d, dx, dout, b->sequences * b->context * m->shape.width * sizeof *dx);
   }
   for (size_t i = end; i-- > m->stages.first[stage];) {
-    pl_block_call c = call_of(m, stage, i, weights, b, tape);
+    pl_block_call c = split ? half_of(m, stage, i, weights, b, tape) : call_of(m, stage, i, weights, b, tape);
     pl_block_backward(&c, input_of(m, stage, i, in, tape), dx, grad);
   }
   if (stage == 0) embed_backward(m, b, dx, grad);
+}
+
+static void backward(pl_model *m, size_t stage, const pl_real *weights, const pl_batch *b, const pl_real *in,
+                     void *tape, const pl_real *dout, pl_real *din, pl_real *grad) {
+  end_backward_weights(m, stage, b, tape, grad);
+  layers_backward(m, stage, weights, b, in, tape, dout, din, grad, false);
+}
+
+static void backward_input(pl_model *m, size_t stage, const pl_real *weights, const pl_batch *b, const pl_real *in,
+                           void *tape, const pl_real *dout, pl_real *din, pl_real *grad) {
+  layers_backward(m, stage, weights, b, in, tape, dout, din, grad, true);
+}
+
+static void backward_weight(pl_model *m, size_t stage, const pl_batch *b, const pl_real *in, void *tape,
+                            pl_real *grad) {
+  (void)in;
+  for (size_t i = m->stages.first[stage + 1]; i-- > m->stages.first[stage];) {
+    pl_block_call c = half_of(m, stage, i, NULL, b, tape);
+    pl_block_backward_weights(&c, grad);
+  }
+  end_backward_weights(m, stage, b, tape, grad);
 }
 
 const pl_model_type pl_model_transformer = {.base = {.name = "transformer",
@@ -262,8 +314,12 @@ const pl_model_type pl_model_transformer = {.base = {.name = "transformer",
                                             .layout = layout,
                                             .tie = tie,
                                             .tape_bytes = tape_bytes,
+                                            .split_tape_bytes = split_tape_bytes,
                                             .boundary_size = boundary_size,
                                             .forward = forward,
                                             .loss = loss,
                                             .backward = backward,
-                                            .flops_per_token = flops_per_token};
+                                            .backward_input = backward_input,
+                                            .backward_weight = backward_weight,
+                                            .flops_per_token = flops_per_token,
+                                            .layer_flops = layer_flops};

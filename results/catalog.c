@@ -1,10 +1,12 @@
 #include "results/catalog.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/fs.h"
 #include "core/base/memory.h"
+#include "results/collected.h"
 #include "results/json_file.h"
 #include "results/sweep_dir.h"
 
@@ -28,6 +30,23 @@ static pl_status read_name(pl_catalog *c, pl_err *e) {
   return st;
 }
 
+/* The run keeps the document. */
+static pl_status take_config(const pl_registries *r, pl_json *document, const char *where, pl_catalog_run *run,
+                             pl_err *e) {
+  pl_status st = PL_OK;
+  if (pl_json_get(document, PL_IMPORTED_KEY)) {
+    st = pl_imported_read(document, "run", &run->imported, e);
+    if (st != PL_OK) return pl_err_prefix(e, "%s", where);
+    run->config = pl_imported_config(run->imported);
+  } else {
+    PL_TRY(pl_alloc(1, sizeof *run->config, "a run's configuration", &run->config, e));
+    PL_TRY(pl_run_config_from_json(r, document, where, run->config, e));
+  }
+  run->document = pl_json_retain(document);
+out:
+  return st;
+}
+
 static pl_status read_config(const reader *r, const pl_catalog *c, pl_catalog_run *run, pl_err *e) {
   pl_status st = PL_OK;
   char *path = NULL;
@@ -35,9 +54,7 @@ static pl_status read_config(const reader *r, const pl_catalog *c, pl_catalog_ru
   PL_TRY(pl_run_path(c->dir, run->id, "config.json", &path, e));
   if (!run->has_result && !pl_path_exists(path)) goto out;
   PL_TRY(pl_json_file_read(path, &document, e));
-  PL_TRY(pl_alloc(1, sizeof *run->config, "a run's configuration", &run->config, e));
-  PL_TRY(pl_run_config_from_json(r->registries, document, path, run->config, e));
-  run->document = pl_json_retain(document);
+  st = take_config(r->registries, document, path, run, e);
 out:
   pl_json_release(document);
   pl_free(path);
@@ -45,6 +62,15 @@ out:
 }
 
 /* What cannot be read is said and left out; one bad run does not hide the others. */
+static void leave_out(const reader *r, pl_catalog *c, pl_catalog_run *run, const pl_err *e) {
+  char hex[PL_ID_SIZE], line[PL_ERR_TEXT + 64];
+  run->has_result = false;
+  c->unreadable++;
+  pl_hash_hex(run->id, hex);
+  snprintf(line, sizeof line, "run %s: %s", hex, e->text);
+  if (r->say) r->say(r->say_self, line);
+}
+
 static void read_run(const reader *r, pl_catalog *c, pl_catalog_run *run) {
   pl_err e = {0};
   pl_status st = pl_run_read_result(c->dir, run->id, &run->result, &e);
@@ -54,13 +80,7 @@ static void read_run(const reader *r, pl_catalog *c, pl_catalog_run *run) {
   if (run->has_result) run->has_result = run->state == run->result.state;
   bool readable = st != PL_FAIL;
   if (r->configs && readable) readable = read_config(r, c, run, &e) == PL_OK;
-  if (readable) return;
-  run->has_result = false;
-  c->unreadable++;
-  char hex[PL_ID_SIZE], line[PL_ERR_TEXT + 64];
-  pl_hash_hex(run->id, hex);
-  snprintf(line, sizeof line, "run %s: %s", hex, e.text);
-  if (r->say) r->say(r->say_self, line);
+  if (!readable) leave_out(r, c, run, &e);
 }
 
 static pl_status list_runs(pl_catalog *c, pl_err *e) {
@@ -99,13 +119,104 @@ out:
   return st;
 }
 
+/* One run of a collected file. */
+static pl_status take_run(const reader *r, const pl_collected *from, size_t index, pl_catalog_run *run, pl_err *e) {
+  pl_status st = PL_OK;
+  pl_json *document = NULL;
+  const char *config = from->config.items[index];
+  PL_TRY(pl_collected_result(from, index, &run->state, &run->has_result, &run->result, e));
+  if (config[0] == '\0') goto out;
+  PL_TRY(pl_json_parse(config, strlen(config), "its configuration", &document, e));
+  st = take_config(r->registries, document, "its configuration", run, e);
+out:
+  pl_json_release(document);
+  return st;
+}
+
+static pl_status take_runs(const reader *r, pl_catalog *c, pl_err *e) {
+  pl_status st = PL_OK;
+  const pl_collected *from = c->collected;
+  PL_TRY(pl_alloc(from->count, sizeof *c->runs, "the list of runs", &c->runs, e));
+  for (; c->count < from->count; c->count++) {
+    pl_catalog_run *run = &c->runs[c->count];
+    pl_err own = {0};
+    *run = (pl_catalog_run){.dir = c->dir,
+                            .index = c->count,
+                            .id = strtoull(from->id.items[c->count], NULL, 16),
+                            .current = from->current[c->count] != 0,
+                            .collected = from,
+                            .meta = from->meta.items[c->count]};
+    PL_TRY(pl_strdup(from->label.items[c->count], &run->label, e));
+    if (take_run(r, from, c->count, run, &own) != PL_OK) leave_out(r, c, run, &own);
+  }
+out:
+  return st;
+}
+
+static pl_status open_file(const reader *r, const char *path, pl_catalog *out, pl_err *e) {
+  pl_status st = PL_OK;
+  *out = (pl_catalog){0};
+  PL_TRY(pl_strdup(path, &out->dir, e));
+  PL_TRY(pl_collected_open(path, &out->collected, e));
+  PL_TRY(pl_strdup(out->collected->name, &out->name, e));
+  PL_TRY(take_runs(r, out, e));
+out:
+  if (st != PL_OK) pl_catalog_free(out);
+  return st;
+}
+
+pl_status pl_catalog_open_any(const pl_registries *r, const char *path, void (*say)(void *self, const char *line),
+                              void *say_self, pl_catalog *out, pl_err *e) {
+  const reader with = {.registries = r, .configs = true, .say = say, .say_self = say_self};
+  bool file = pl_path_exists(path) && !pl_path_is_folder(path);
+  return file ? open_file(&with, path, out, e) : pl_catalog_open(r, path, true, say, say_self, out, e);
+}
+
+pl_status pl_catalog_curve(const pl_catalog_run *r, pl_curve *out, pl_err *e) {
+  char *path = NULL;
+  *out = (pl_curve){0};
+  if (r->collected) return pl_collected_curve(r->collected, r->id, out, e);
+  pl_status st = pl_run_path(r->dir, r->id, "journal", &path, e);
+  if (st == PL_OK) st = pl_curve_read(path, out, e);
+  pl_free(path);
+  return st;
+}
+
+pl_status pl_catalog_times(const pl_catalog_run *r, pl_times *out, pl_err *e) {
+  char *path = NULL;
+  *out = (pl_times){0};
+  if (r->collected) return pl_collected_times(r->collected, r->id, out, e);
+  pl_status st = pl_run_path(r->dir, r->id, "times", &path, e);
+  if (st == PL_OK) st = pl_times_read(path, out, e);
+  pl_free(path);
+  return st;
+}
+
+/* A run without a readable one tells nothing. */
+pl_status pl_catalog_meta(const pl_catalog_run *r, pl_json **out, pl_err *e) {
+  char *path = NULL;
+  *out = NULL;
+  if (r->collected) {
+    if (r->meta[0] != '\0' && pl_json_parse(r->meta, strlen(r->meta), "meta", out, NULL) != PL_OK) *out = NULL;
+    return PL_OK;
+  }
+  pl_status st = pl_run_path(r->dir, r->id, "meta.json", &path, e);
+  if (st == PL_OK && pl_path_exists(path) && pl_json_read(path, out, NULL) != PL_OK) *out = NULL;
+  pl_free(path);
+  return st;
+}
+
 void pl_catalog_free(pl_catalog *c) {
   for (size_t i = 0; i < c->count; i++) {
     pl_free(c->runs[i].label);
-    pl_free(c->runs[i].config);
+    if (c->runs[i].imported)
+      pl_imported_free(c->runs[i].imported);
+    else
+      pl_free(c->runs[i].config);
     pl_json_release(c->runs[i].document);
   }
   pl_free(c->runs);
+  pl_collected_free(c->collected);
   pl_free(c->name);
   pl_free(c->dir);
   *c = (pl_catalog){0};

@@ -51,16 +51,27 @@ out:
   return st;
 }
 
-/* The curve from the journal; what is wrong with one run is said and does not stop the others. */
+static void say_damage(const collector *k, const pl_catalog_run *r, size_t damaged, const char *where) {
+  char text[80];
+  snprintf(text, sizeof text, "%zu damaged records of the %s are left out", damaged, where);
+  if (damaged > 0) say(k, r->id, text);
+}
+
+/* The curve from the journals; what is wrong with one run is said and does not stop the others. */
 static void read_curve(const collector *k, const pl_catalog_run *r, pl_curve *c) {
   pl_err e = {0};
-  char *journal;
-  char text[64];
+  char *journal = NULL, *times = NULL;
   *c = (pl_curve){0};
-  if (pl_run_path(k->catalog->dir, r->id, "journal", &journal, &e) != PL_OK) return;
+  if (pl_run_path(k->catalog->dir, r->id, "journal", &journal, &e) != PL_OK ||
+      pl_run_path(k->catalog->dir, r->id, "times", &times, &e) != PL_OK)
+    goto out;
   if (pl_curve_read(journal, c, &e) != PL_OK) say(k, r->id, e.text);
-  snprintf(text, sizeof text, "%zu damaged records of the journal are left out", c->damaged);
-  if (c->damaged > 0) say(k, r->id, text);
+  e = (pl_err){0};
+  if (pl_times_read(times, &c->times, &e) != PL_OK) say(k, r->id, e.text);
+  say_damage(k, r, c->damaged, "journal");
+  say_damage(k, r, c->times.damaged, "times of the stages");
+out:
+  pl_free(times);
   pl_free(journal);
 }
 
@@ -120,15 +131,45 @@ static void correction_of(const pl_catalog_run *r, pl_str *out) {
   if (r->document) pl_run_config_correction_name(r->config, out);
 }
 
-static double lr_of(const pl_catalog_run *r) { return r->document ? pl_run_config_lr(r->config) : (double)NAN; }
+static void config_of(const pl_catalog_run *r, pl_str *out) {
+  if (r->document) pl_json_write_canonical(r->document, out);
+}
+
+static void meta_of(const pl_catalog_run *r, pl_str *out) {
+  pl_json *meta = NULL;
+  out->failed |= pl_catalog_meta(r, &meta, NULL) != PL_OK;
+  if (meta) pl_json_write_canonical(meta, out);
+  pl_json_release(meta);
+}
+
+static void reason_of(const pl_catalog_run *r, pl_str *out) {
+  if (r->has_result) pl_str_append(out, r->result.outcome.reason);
+}
+
+static void error_of(const pl_catalog_run *r, pl_str *out) {
+  if (r->has_result) pl_str_append(out, r->result.error);
+}
+
+static void ended_of(const pl_catalog_run *r, pl_str *out) {
+  if (r->has_result) pl_str_append(out, r->result.ended);
+}
+
+/* NaN where none is stated. */
+static double lr_of(const pl_catalog_run *r) {
+  double lr = r->document ? pl_run_config_lr(r->config) : (double)NAN;
+  return r->imported && lr == 0 ? (double)NAN : lr;
+}
 
 /* Columns of the table of runs that are no figures. */
 static const struct {
   const char *path;
   void (*get)(const pl_catalog_run *r, pl_str *out);
-} text_columns[] = {{"table/id", id_of},       {"table/label", label_of},
-                    {"table/state", state_of}, {"table/optimizer", optimizer_of},
-                    {"table/delay", delay_of}, {"table/correction", correction_of}};
+} text_columns[] = {{"table/id", id_of},         {"table/label", label_of},
+                    {"table/state", state_of},   {"table/optimizer", optimizer_of},
+                    {"table/delay", delay_of},   {"table/correction", correction_of},
+                    {"table/config", config_of}, {"table/meta", meta_of},
+                    {"table/reason", reason_of}, {"table/error", error_of},
+                    {"table/ended", ended_of}};
 
 static pl_status put_text_columns(const collector *k, pl_err *e) {
   const pl_catalog *c = k->catalog;
@@ -181,6 +222,10 @@ static pl_status put_number_columns(const collector *k, pl_err *e) {
   pl_h5_write_ints(k->file, "table/index", ints, c->count);
   for (size_t i = 0; i < c->count; i++) ints[i] = c->runs[i].current;
   pl_h5_write_ints(k->file, "table/current", ints, c->count);
+  for (size_t i = 0; i < c->count; i++) ints[i] = c->runs[i].has_result;
+  pl_h5_write_ints(k->file, "table/has_result", ints, c->count);
+  for (size_t i = 0; i < c->count; i++) ints[i] = c->runs[i].has_result ? c->runs[i].result.attempts : 0;
+  pl_h5_write_ints(k->file, "table/attempts", ints, c->count);
   for (size_t i = 0; i < c->count; i++) ints[i] = c->runs[i].document ? c->runs[i].config->root.seed : -1;
   pl_h5_write_ints(k->file, "table/seed", ints, c->count);
   for (size_t i = 0; i < c->count; i++) numbers[i] = lr_of(&c->runs[i]);
@@ -203,7 +248,8 @@ pl_status pl_curves_collect(const pl_catalog *c, const char *path, void (*say_li
   pl_h5_set_text(k.file, "/", "name", c->name);
   pl_h5_set_text(k.file, "/", "layout",
                  "table/COLUMN: one entry a run, by index; runs/ID: the curves of a run against step and tokens, NaN "
-                 "where a series was not measured; attributes of runs/ID: its configuration and final figures");
+                 "where a series was not measured, and the times of its stages; attributes of runs/ID: its "
+                 "configuration and final figures");
   pl_h5_group(k.file, "runs");
   for (size_t i = 0; i < c->count; i++) PL_TRY(put_run(&k, &c->runs[i], e));
   PL_TRY(put_text_columns(&k, e));

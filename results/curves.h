@@ -7,7 +7,8 @@
 
 /* Rebuilds curves.h5 from a curve by write to a temporary name, fsync, rename. Datasets step, tokens, attempt (int64)
  * and one float64 dataset per series (groups train/, val/ as in the names), attributes config (JSON text), id,
- * attempts. */
+ * attempts. A group stages with step, attempt [n] and busy, communication, idle [n x stages] in seconds when the curve
+ * has times. Every dataset has the attributes description and, where there is one, unit. */
 PL_MUST_CHECK pl_status pl_curves_write(const char *path, const pl_curve *c, const pl_json *config, uint64_t id,
                                         pl_err *e);
 

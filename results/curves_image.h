@@ -5,7 +5,8 @@
 #include "results/h5_file.h"
 #include "results/journal.h"
 
-/* Writes the datasets step, tokens, attempt and one per series below `group` ("" or "runs/<id>/"). */
+/* Writes the datasets step, tokens, attempt, one per series and those of the stages below `group` ("" or "runs/<id>/").
+ */
 PL_MUST_CHECK pl_status pl_curves_put(pl_h5 *f, const char *group, const pl_curve *c, pl_err *e);
 
 /* The bytes of a run's curves.h5; *bytes is released by pl_free. */

@@ -10,6 +10,7 @@
 #include "core/base/memory.h"
 #include "results/catalog.h"
 #include "results/claim.h"
+#include "results/imported.h"
 #include "results/json_file.h"
 #include "results/sweep_dir.h"
 
@@ -98,6 +99,15 @@ out:
   return st;
 }
 
+/* Imported runs and runs that pipelag trains do not share a directory. */
+static pl_status check_kind(const pl_freeze *f, const pl_json *newest, pl_err *e) {
+  bool there = pl_json_bool(pl_json_get(newest, PL_IMPORTED_KEY));
+  if (there == pl_json_bool(pl_json_get(f->document, PL_IMPORTED_KEY))) return PL_OK;
+  return pl_fail(e, PL_BAD, "%s: holds %s; choose another directory with -o, analyze takes several", f->dir,
+                 there ? "imported runs, and a sweep needs a directory of its own"
+                       : "the runs of a sweep, and imported ones need a directory of their own");
+}
+
 static pl_status check_name(const pl_freeze *f, const char *name, pl_err *e) {
   pl_json *newest;
   int next;
@@ -107,6 +117,8 @@ static pl_status check_name(const pl_freeze *f, const char *name, pl_err *e) {
   if (strcmp(found, name) != 0)
     st = pl_fail(e, PL_BAD, "%s: belongs to the sweep \"%s\", not to \"%s\"; choose another directory with -o", f->dir,
                  found, name);
+  else
+    st = check_kind(f, newest, e);
   pl_json_release(newest);
   return st;
 }

@@ -93,10 +93,12 @@ void pl_h5_group(pl_h5 *f, const char *path) {
   if (group >= 0) H5Gclose(group);
 }
 
-static void write_dataset(pl_h5 *f, const char *path, hid_t stored, hid_t given, const void *values, size_t n) {
+/* columns 0: one-dimensional. */
+static void write_dataset(pl_h5 *f, const char *path, hid_t stored, hid_t given, const void *values, size_t n,
+                          size_t columns) {
   if (!going(f)) return;
-  const hsize_t length = n;
-  hid_t space = H5Screate_simple(1, &length, NULL);
+  const hsize_t lengths[] = {n, columns};
+  hid_t space = H5Screate_simple(columns > 0 ? 2 : 1, lengths, NULL);
   hid_t set = H5Dcreate2(f->file, path, stored, space, f->link_list, f->dataset_list, H5P_DEFAULT);
   bool ok = set >= 0 && (n == 0 || H5Dwrite(set, given, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0);
   note(f, ok, "dataset", path);
@@ -105,15 +107,26 @@ static void write_dataset(pl_h5 *f, const char *path, hid_t stored, hid_t given,
 }
 
 void pl_h5_write_ints(pl_h5 *f, const char *path, const int64_t *values, size_t n) {
-  write_dataset(f, path, H5T_STD_I64LE, H5T_NATIVE_INT64, values, n);
+  write_dataset(f, path, H5T_STD_I64LE, H5T_NATIVE_INT64, values, n, 0);
 }
 
 void pl_h5_write_numbers(pl_h5 *f, const char *path, const double *values, size_t n) {
-  write_dataset(f, path, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, values, n);
+  write_dataset(f, path, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, values, n, 0);
 }
 
 void pl_h5_write_texts(pl_h5 *f, const char *path, const char *const *values, size_t n) {
-  write_dataset(f, path, f->text_type, f->text_type, values, n);
+  write_dataset(f, path, f->text_type, f->text_type, values, n, 0);
+}
+
+void pl_h5_write_table(pl_h5 *f, const char *path, const double *values, size_t rows, size_t columns) {
+  write_dataset(f, path, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, values, rows, columns);
+}
+
+/* In the precision that they are trained in. */
+void pl_h5_write_reals(pl_h5 *f, const char *path, const pl_real *values, size_t rows, size_t columns) {
+  const bool wide = sizeof *values == sizeof(double);
+  write_dataset(f, path, wide ? H5T_IEEE_F64LE : H5T_IEEE_F32LE, wide ? H5T_NATIVE_DOUBLE : H5T_NATIVE_FLOAT, values,
+                rows, columns);
 }
 
 /* n values; a scalar when n is SIZE_MAX. */
@@ -224,4 +237,190 @@ pl_status pl_h5_image(pl_h5 *f, char **bytes, size_t *count, pl_err *e) {
   }
   *count = (size_t)size;
   return PL_OK;
+}
+
+struct pl_h5_in {
+  hid_t file;
+  char *path; /* for messages */
+};
+
+static pl_status cannot_read(const pl_h5_in *f, const char *path, pl_err *e) {
+  return pl_fail(e, PL_FAIL, "%s: HDF5: %s is missing, damaged or of another type", f->path, path);
+}
+
+/* Shared file systems may know no locks, and nobody writes to a collected file. */
+static hid_t open_unlocked(const char *path) {
+  hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+#if H5_VERSION_GE(1, 10, 7)
+  if (access >= 0) (void)H5Pset_file_locking(access, false, true);
+#endif
+  hid_t file = H5Fopen(path, H5F_ACC_RDONLY, access < 0 ? H5P_DEFAULT : access);
+  if (access >= 0) H5Pclose(access);
+  return file;
+}
+
+pl_status pl_h5_open(const char *path, pl_h5_in **out, pl_err *e) {
+  pl_status st = PL_OK;
+  pl_h5_in *f = NULL;
+  *out = NULL;
+  be_silent();
+  PL_TRY(pl_alloc(1, sizeof *f, "an HDF5 file", &f, e));
+  f->file = -1;
+  PL_TRY(pl_strdup(path, &f->path, e));
+  f->file = open_unlocked(path);
+  if (f->file < 0) PL_TRY(pl_fail(e, PL_BAD, "%s: is no HDF5 file, or a damaged one", path));
+  *out = f;
+out:
+  if (st != PL_OK) pl_h5_close(f);
+  return st;
+}
+
+bool pl_h5_is_file(const char *path) {
+  be_silent();
+  return H5Fis_hdf5(path) > 0;
+}
+
+void pl_h5_close(pl_h5_in *f) {
+  if (!f) return;
+  if (f->file >= 0) H5Fclose(f->file);
+  pl_free(f->path);
+  pl_free(f);
+}
+
+bool pl_h5_has(const pl_h5_in *f, const char *path) { return H5Oexists_by_name(f->file, path, H5P_DEFAULT) > 0; }
+
+/* Opens a dataset of a class of types with one or two dimensions. */
+static hid_t open_dataset(const pl_h5_in *f, const char *path, H5T_class_t class, int rank, hsize_t lengths[2]) {
+  hid_t set = H5Dopen2(f->file, path, H5P_DEFAULT);
+  hid_t type = set < 0 ? -1 : H5Dget_type(set), space = set < 0 ? -1 : H5Dget_space(set);
+  lengths[0] = lengths[1] = 1;
+  bool ok = type >= 0 && H5Tget_class(type) == class && space >= 0 && H5Sget_simple_extent_ndims(space) == rank &&
+            H5Sget_simple_extent_dims(space, lengths, NULL) == rank;
+  if (space >= 0) H5Sclose(space);
+  if (type >= 0) H5Tclose(type);
+  if (ok || set < 0) return set;
+  H5Dclose(set);
+  return -1;
+}
+
+/* Numbers of 8 bytes. */
+static pl_status read_dataset(const pl_h5_in *f, const char *path, hid_t wanted, int rank, void **out,
+                              hsize_t lengths[2], pl_err *e) {
+  size_t n = 0;
+  *out = NULL;
+  hid_t set = open_dataset(f, path, H5Tget_class(wanted), rank, lengths);
+  if (set < 0 || __builtin_mul_overflow(lengths[0], lengths[1], &n)) return cannot_read(f, path, e);
+  pl_status st = pl_alloc(n, 8, path, out, e);
+  if (st == PL_OK && n > 0 && H5Dread(set, wanted, H5S_ALL, H5S_ALL, H5P_DEFAULT, *out) < 0) {
+    pl_free(*out);
+    *out = NULL;
+    st = cannot_read(f, path, e);
+  }
+  H5Dclose(set);
+  return st;
+}
+
+pl_status pl_h5_read_ints(const pl_h5_in *f, const char *path, int64_t **out, size_t *n, pl_err *e) {
+  hsize_t lengths[2];
+  void *values;
+  pl_status st = read_dataset(f, path, H5T_NATIVE_INT64, 1, &values, lengths, e);
+  *out = values;
+  *n = (size_t)lengths[0];
+  return st;
+}
+
+pl_status pl_h5_read_numbers(const pl_h5_in *f, const char *path, double **out, size_t *n, pl_err *e) {
+  hsize_t lengths[2];
+  void *values;
+  pl_status st = read_dataset(f, path, H5T_NATIVE_DOUBLE, 1, &values, lengths, e);
+  *out = values;
+  *n = (size_t)lengths[0];
+  return st;
+}
+
+pl_status pl_h5_read_table(const pl_h5_in *f, const char *path, double **out, size_t *rows, size_t *columns,
+                           pl_err *e) {
+  hsize_t lengths[2];
+  void *values;
+  pl_status st = read_dataset(f, path, H5T_NATIVE_DOUBLE, 2, &values, lengths, e);
+  *out = values;
+  *rows = (size_t)lengths[0];
+  *columns = (size_t)lengths[1];
+  return st;
+}
+
+/* Copies the library's strings into one block. */
+static pl_status keep_texts(char *const *given, size_t n, pl_h5_texts *out, pl_err *e) {
+  pl_status st = PL_OK;
+  size_t bytes = 0;
+  for (size_t i = 0; i < n; i++) bytes += (given[i] ? strlen(given[i]) : 0) + 1;
+  PL_TRY(pl_alloc(n, sizeof *out->items, "texts", &out->items, e));
+  PL_TRY(pl_alloc(bytes, 1, "texts", &out->bytes, e));
+  char *to = out->bytes;
+  for (size_t i = 0; i < n; i++) {
+    const char *text = given[i] ? given[i] : "";
+    size_t size = strlen(text) + 1;
+    out->items[i] = memcpy(to, text, size);
+    to += size;
+  }
+  out->count = n;
+out:
+  if (st != PL_OK) pl_h5_texts_free(out);
+  return st;
+}
+
+void pl_h5_texts_free(pl_h5_texts *t) {
+  pl_free(t->items);
+  pl_free(t->bytes);
+  *t = (pl_h5_texts){0};
+}
+
+pl_status pl_h5_read_texts(const pl_h5_in *f, const char *path, pl_h5_texts *out, pl_err *e) {
+  pl_status st = PL_OK;
+  hsize_t lengths[2];
+  char **given = NULL;
+  *out = (pl_h5_texts){0};
+  hid_t set = open_dataset(f, path, H5T_STRING, 1, lengths), type = make_text_type(), space = -1;
+  if (set < 0 || type < 0) PL_TRY(cannot_read(f, path, e));
+  const size_t n = (size_t)lengths[0];
+  space = H5Dget_space(set);
+  PL_TRY(pl_alloc(n, sizeof *given, path, &given, e));
+  if (n > 0 && H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, given) < 0) PL_TRY(cannot_read(f, path, e));
+  st = keep_texts(given, n, out, e);
+  (void)H5Dvlen_reclaim(type, space, H5P_DEFAULT, given);
+out:
+  pl_free(given);
+  if (space >= 0) H5Sclose(space);
+  if (type >= 0) H5Tclose(type);
+  if (set >= 0) H5Dclose(set);
+  return st;
+}
+
+/* Reads a scalar attribute; false when there is none of the type. */
+static bool read_attribute(const pl_h5_in *f, const char *path, const char *name, H5T_class_t class, hid_t wanted,
+                           void *out) {
+  hid_t attribute = H5Aopen_by_name(f->file, path, name, H5P_DEFAULT, H5P_DEFAULT);
+  if (attribute < 0) return false;
+  hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
+  bool ok = H5Tget_class(type) == class && (class != H5T_STRING || H5Tis_variable_str(type) > 0) &&
+            H5Sget_simple_extent_npoints(space) == 1 && H5Aread(attribute, wanted, out) >= 0;
+  if (space >= 0) H5Sclose(space);
+  if (type >= 0) H5Tclose(type);
+  H5Aclose(attribute);
+  return ok;
+}
+
+pl_status pl_h5_get_text(const pl_h5_in *f, const char *path, const char *name, char **out, pl_err *e) {
+  char *given = NULL;
+  hid_t type = make_text_type();
+  *out = NULL;
+  bool ok = type >= 0 && read_attribute(f, path, name, H5T_STRING, type, &given);
+  if (type >= 0) H5Tclose(type);
+  pl_status st = ok ? pl_strdup(given ? given : "", out, e) : cannot_read(f, name, e);
+  if (given) H5free_memory(given);
+  return st;
+}
+
+pl_status pl_h5_get_int(const pl_h5_in *f, const char *path, const char *name, int64_t *out, pl_err *e) {
+  return read_attribute(f, path, name, H5T_INTEGER, H5T_NATIVE_INT64, out) ? PL_OK : cannot_read(f, name, e);
 }

@@ -12,6 +12,9 @@
 
 struct pl_journal {
   char *path;
+  const pl_journal_format *format;
+  size_t width; /* values in a record of the file */
+  char *raw;    /* a record */
   int fd;
   int64_t attempt;
   uint64_t found;  /* length at open, before this attempt wrote anything */
@@ -38,51 +41,64 @@ static pl_status append(pl_journal *j, const void *bytes, size_t count, pl_err *
   return st;
 }
 
+static pl_status append_record(pl_journal *j, pl_journal_record r, const double *values, pl_err *e) {
+  pl_journal_record_pack(&r, values, j->width, j->raw);
+  return append(j, j->raw, PL_RECORD_SIZE(j->width), e);
+}
+
 static pl_status append_attempt(pl_journal *j, int64_t start_step, pl_err *e) {
   pl_journal_record r = {.kind = PL_RECORD_ATTEMPT, .attempt = j->attempt, .step = start_step};
-  pl_journal_record_seal(&r);
-  return append(j, &r, sizeof r, e);
+  return append_record(j, r, NULL, e);
 }
 
 /* A new journal appears with its header and its name synced to disk. */
-static pl_status create(const char *path, pl_err *e) {
-  const pl_journal_header h = pl_journal_header_make();
-  return pl_path_exists(path) ? PL_OK : pl_file_replace(path, &h, sizeof h, e);
+static pl_status create(const pl_journal *j, pl_err *e) {
+  const pl_journal_header h = pl_journal_header_make(j->format, j->width);
+  return pl_path_exists(j->path) ? PL_OK : pl_file_replace(j->path, &h, sizeof h, e);
 }
 
-/* Cuts a torn last record off and finds the highest attempt. */
+/* Takes the file's own width, cuts a torn last record off and finds the highest attempt. */
 static pl_status take_over(pl_journal *j, pl_err *e) {
   pl_status st = PL_OK;
   bool damaged;
+  size_t width;
   struct stat info;
   if (fstat(j->fd, &info) != 0) return pl_fail(e, PL_FAIL, "%s: cannot be read: %s", j->path, strerror(errno));
-  PL_TRY(pl_journal_header_check(j->fd, j->path, &damaged, e));
+  PL_TRY(pl_journal_header_read(j->fd, j->path, j->format, &width, &damaged, e));
+  if (width > 0 && width != j->width && !j->format->grows)
+    return pl_fail(e, PL_FAIL, "%s: a %s with %zu values in a record; allowed: the %zu of this run", j->path,
+                   j->format->name, width, j->width);
+  if (width > 0) j->width = width;
+  PL_TRY(pl_alloc(1, PL_RECORD_SIZE(j->width), "a record of a journal", &j->raw, e));
   uint64_t size = (uint64_t)info.st_size;
   if (size >= sizeof(pl_journal_header))
-    j->length = size - (size - sizeof(pl_journal_header)) % sizeof(pl_journal_record);
+    j->length = size - (size - sizeof(pl_journal_header)) % PL_RECORD_SIZE(j->width);
   j->torn = j->length != size;
   j->found = j->length;
   pl_journal_record last;
-  if (pl_journal_tail(j->fd, 0, &last)) j->attempt = last.attempt;
+  if (pl_journal_tail(j->fd, j->width, 0, j->raw, &last) && last.attempt >= j->attempt) j->attempt = last.attempt + 1;
   if (j->length > 0) return PL_OK;
-  const pl_journal_header h = pl_journal_header_make();
+  const pl_journal_header h = pl_journal_header_make(j->format, j->width);
   st = append(j, &h, sizeof h, e);
 out:
   return st;
 }
 
-pl_status pl_journal_open(const char *path, pl_journal **out, pl_err *e) {
+pl_status pl_journal_open_as(const char *path, const pl_journal_format *f, size_t width, int64_t attempt,
+                             pl_journal **out, pl_err *e) {
   pl_status st = PL_OK;
   pl_journal *j = NULL;
   *out = NULL;
   PL_TRY(pl_alloc(1, sizeof *j, "a journal", &j, e));
   j->fd = -1;
+  j->format = f;
+  j->width = width;
+  j->attempt = attempt;
   PL_TRY(pl_strdup(path, &j->path, e));
-  PL_TRY(create(path, e));
+  PL_TRY(create(j, e));
   j->fd = open(path, O_RDWR | O_APPEND | O_CLOEXEC);
   if (j->fd < 0) PL_TRY(pl_fail(e, PL_FAIL, "%s: cannot be opened for writing: %s", path, strerror(errno)));
   PL_TRY(take_over(j, e));
-  j->attempt++;
   PL_TRY(append_attempt(j, -1, e));
   *out = j;
 out:
@@ -90,26 +106,32 @@ out:
   return st;
 }
 
+pl_status pl_journal_open(const char *path, pl_journal **out, pl_err *e) {
+  return pl_journal_open_as(path, &pl_journal_of_points, PL_SERIES_COUNT, 1, out, e);
+}
+
 void pl_journal_close(pl_journal *j) {
   if (!j) return;
   if (j->fd >= 0) close(j->fd);
+  pl_free(j->raw);
   pl_free(j->path);
   pl_free(j);
 }
 
 int64_t pl_journal_attempt(const pl_journal *j) { return j->attempt; }
 
-pl_status pl_journal_write(void *journal, const pl_point *p, pl_err *e) {
-  pl_journal *j = journal;
+pl_status pl_journal_append(pl_journal *j, int64_t step, int64_t tokens, const double *values, pl_err *e) {
+  const pl_journal_record r = {.kind = PL_RECORD_POINT, .attempt = j->attempt, .step = step, .tokens = tokens};
   pl_status st = PL_OK;
-  if (!j->started) PL_TRY(append_attempt(j, p->step, e));
+  if (!j->started) PL_TRY(append_attempt(j, step, e));
   j->started = true;
-  pl_journal_record r = {.kind = PL_RECORD_POINT, .attempt = j->attempt, .step = p->step, .tokens = p->tokens};
-  memcpy(r.values, p->values, sizeof r.values);
-  pl_journal_record_seal(&r);
-  st = append(j, &r, sizeof r, e);
+  st = append_record(j, r, values, e);
 out:
   return st;
+}
+
+pl_status pl_journal_write(void *journal, const pl_point *p, pl_err *e) {
+  return pl_journal_append(journal, p->step, p->tokens, p->values, e);
 }
 
 pl_status pl_journal_sync(void *journal, uint64_t *length, pl_err *e) {

@@ -3,9 +3,7 @@
 #ifndef PL_RESULTS_JOURNAL_H
 #define PL_RESULTS_JOURNAL_H
 
-#include "core/train/log_sink.h"
-
-typedef struct pl_journal pl_journal;
+#include "results/times.h"
 
 /* Opens RUN/journal for appending (creates it); cuts a torn last record off; writes the attempt record (attempt, start
  * step). Attempts count from 1: the highest found plus one. The start step is written at the first point. */
@@ -29,14 +27,19 @@ typedef struct pl_curve {
   size_t count;
   int64_t attempts;
   size_t damaged; /* records whose checksum failed or that were torn */
+  pl_times times; /* for curves.h5, where the caller read them too */
 } pl_curve;
 
 /* Reads a journal, also while it is being written. A missing file is an empty curve. Points of an earlier attempt
- * beyond the step where a later attempt started are dropped. Damaged records are skipped and counted. */
+ * beyond the step where a later attempt started are dropped. Damaged records are skipped and counted. Series that the
+ * journal does not have are NaN. */
 PL_MUST_CHECK pl_status pl_curve_read(const char *path, pl_curve *out, pl_err *e);
 void pl_curve_free(pl_curve *c);
 
-/* Steps of the last whole record without reading the file through (for progress bars); -1 when there is none. */
+/* The end of a journal without reading it through (for progress bars): the last whole point, false when there is none;
+ * its step, -1 when there is none; the highest attempt, 0 when there is none. */
+bool pl_journal_last_point(const char *path, pl_curve_row *out);
 int64_t pl_journal_last_step(const char *path);
+int64_t pl_journal_last_attempt(const char *path);
 
 #endif

@@ -113,6 +113,7 @@ static pl_status fill_result(const pl_json *object, const char *path, pl_result 
   if (out->state == PL_RUN_DIVERGED) out->outcome.end = PL_END_DIVERGED;
   snprintf(out->outcome.reason, sizeof out->outcome.reason, "%s", pl_json_get_string(object, "reason", ""));
   snprintf(out->error, sizeof out->error, "%s", pl_json_get_string(object, "error", ""));
+  snprintf(out->ended, sizeof out->ended, "%s", pl_json_get_string(object, "ended", ""));
   out->attempts = pl_json_get_int(object, "attempts", 0);
   return PL_OK;
 }

@@ -68,6 +68,7 @@ typedef struct pl_result {
   pl_run_state state;
   pl_outcome outcome;
   char error[PL_ERR_TEXT];
+  char ended[32]; /* when it was written, 2026-11-30T18:00:00Z; "" when it does not say */
   int64_t attempts;
 } pl_result;
 

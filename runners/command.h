@@ -10,6 +10,7 @@ typedef struct pl_command {
   const char *summary;   /* one line */
   const char *options;   /* keys of the options it takes, see options.c */
   size_t min_args, max_args;
+  bool together; /* several processes of it, started by mpirun or srun, work together */
   /* Returns the exit status; a failure's sentence is in *e and printed by main. */
   pl_status (*run)(const pl_options *o, pl_err *e);
 } pl_command;

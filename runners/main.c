@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/pipeline/world.h"
 #include "pl_version.h"
 #include "runners/command.h"
 
@@ -66,13 +67,26 @@ static bool is_one_of(const char *word, const char *a, const char *b, const char
   return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
 }
 
+/* Whether several processes were started of what is for one, or in a build that cannot join them: then rank 0 refuses,
+ * and the others leave the exit status to it. */
+static bool is_for_one(const pl_command *command, size_t *rank) {
+  return pl_world_launched_among(rank) && !(command->together && pl_world_has_mpi());
+}
+
 static pl_status run_command(int argc, char **argv) {
   const pl_command *command = find_command(argv[1]);
+  size_t rank = 0;
   if (command == NULL) return PL_BAD;
+  const bool for_one = is_for_one(command, &rank);
+  if (for_one && rank > 0) return PL_OK;
   pl_options options;
   pl_options_parse(command, argc - 1, argv + 1, &options);
   pl_err e = {0};
-  pl_status st = command->run(&options, &e);
+  pl_status st =
+      for_one && !command->together
+          ? pl_fail(&e, PL_BAD, "%s: mpirun or srun started several processes; allowed: one, or `pipelag train`",
+                    command->name)
+          : command->run(&options, &e);
   if (e.text[0] != '\0') fprintf(stderr, "pipelag: %s\n", e.text);
   return st;
 }

@@ -36,9 +36,16 @@ static const struct argp_option all_options[] = {
     {"resolve", LONG + '4', "X", 0, "Pairs of seeds needed to see this difference (default 0.005)", 0},
     {"table", LONG + '5', "NAME", 0, "Only this table, e.g. gap, rates, reach", 0},
     {"extend", LONG + '6', "FILE", 0, "Write the sweep that goes on beyond the edges at which optima lie", 0},
+    {"heat", LONG + '7', "KEY,KEY", 0, "Axes of the heat map (default: optimizer.lr,delay), e.g. optimizer.beta1,delay",
+     0},
+    {"map", LONG + 'k', "SERIES=NAME", 0,
+     "Which column, key or tag is a series (repeatable): step, tokens, val/loss, train/loss, lr, ...", 0},
+    {"format", LONG + 'i', "FORMAT", 0,
+     "Form of the curves: csv, jsonl, tensorboard; read also: llmc, nanogpt, auto (default)", 0},
     {"max-runs", 'm', "N", 0, "Ask for -y above this number of runs (default 100000)", 0},
     {"runs", LONG + 'R', NULL, 0, "A line for each run", 0},
-    {"watch", LONG + 'W', NULL, 0, "Look again every 5 seconds until nothing is left to run", 0},
+    {"watch", LONG + 'W', NULL, 0,
+     "Look again: status every 2 seconds until nothing runs, report every 5 seconds until interrupted", 0},
     {"verify", LONG + 'c', NULL, 0, "Compare the state markers with the run directories", 0},
     {"follow", FOLLOW, NULL, 0, "Go on printing until the run has ended", 0},
     {"failed", LONG + 'x', NULL, 0, "Runs that failed", 0},
@@ -60,6 +67,17 @@ static const struct argp_option all_options[] = {
     {"file", LONG + 'I', "FILE", 0, "A schedule from a text file", 0},
     {"text", LONG + 'E', NULL, 0, "Print the schedule's text form, which --file reads", 0},
     {"svg", LONG + 'G', "FILE", 0, "Write the grid as SVG", 0},
+    {"plan", LONG + 'L', NULL, 0,
+     "Step time, bubble, memory and links, and the token overhead up to which asynchronous training pays", 0},
+    {"costs", LONG + 'O', "FILE", 0, "With --plan: times, sizes and links from a JSON file", 0},
+    {"model", LONG + 'H', "RUN.json", 0,
+     "Which layers a run's stages have; with --plan: costs from the model's operations", 0},
+    {"flops-per-second", LONG + 'z', "F", 0, "Floating-point operations a second of a stage, for --plan --model", 0},
+    {"bandwidth", LONG + 'B', "B", 0, "Bytes a second of a link in each direction, for --plan --model", 0},
+    {"measured", LONG + 'Z', "DIR", 0,
+     "What the run NAME of this result directory did, from its traces (pipeline.trace), beside the ideal", 0},
+    {"restart-ring", LONG + 'Q', NULL, 0,
+     "Convert although delays change: every stage begins with its newest weights alone, delays ramp anew", 0},
     {"shard-tokens", 't', "N", 0, "Tokens of a shard (default 100000000)", 0},
     {"write-shards", 'w', "PREFIX", 0, "Write llm.c shards PREFIX_val_000000.bin, PREFIX_train_000001.bin, ...", 0},
 };
@@ -95,6 +113,13 @@ static void set_text(struct argp_state *state, pl_options *o, const char *arg) {
     return;
   }
   o->set_texts[o->set_count++] = arg;
+}
+
+static void set_map(struct argp_state *state, pl_options *o, const char *arg) {
+  if (o->map_count == PL_MAX_SETS)
+    argp_error(state, "--map: given more than %d times; allowed: at most %d", PL_MAX_SETS, PL_MAX_SETS);
+  else
+    o->map_texts[o->map_count++] = arg;
 }
 
 static void set_argument(struct argp_state *state, const pl_command *command, pl_options *o, const char *arg) {
@@ -142,8 +167,12 @@ static bool *find_flag(const pl_command *command, pl_options *o, int key) {
     return &o->slurm;
   case LONG + 'N':
     return &o->schedule.allow_min_microbatches;
+  case LONG + 'Q':
+    return &o->restart_ring;
   case LONG + 'E':
     return &o->schedule.text;
+  case LONG + 'L':
+    return &o->schedule.plan;
   case 'f':
     return strchr(command->options, FOLLOW & 0xff) != NULL ? &o->follow : &o->fail_fast;
   default:
@@ -155,6 +184,13 @@ static double real_number(struct argp_state *state, const char *option, const ch
   double value = 0;
   if (!pl_parse_real(text, &value) || !(value >= 0 && value <= 1e12))
     argp_error(state, "--%s: saw \"%.100s\"; allowed: a number from 0 to 1e12", option, text);
+  return value;
+}
+
+static double rate(struct argp_state *state, const char *option, const char *text) {
+  double value = 0;
+  if (!pl_parse_real(text, &value) || !(value > 0 && value <= 1e21))
+    argp_error(state, "--%s: saw \"%.100s\"; allowed: a number above 0, at most 1e21", option, text);
   return value;
 }
 
@@ -195,6 +231,21 @@ static error_t set_schedule(struct argp_state *state, pl_schedule_options *o, in
     break;
   case LONG + 'G':
     o->svg = path_text(state, "--svg", arg);
+    break;
+  case LONG + 'O':
+    o->costs = path_text(state, "--costs", arg);
+    break;
+  case LONG + 'H':
+    o->model = path_text(state, "--model", arg);
+    break;
+  case LONG + 'z':
+    o->flops_per_second = rate(state, "flops-per-second", arg);
+    break;
+  case LONG + 'B':
+    o->bandwidth = rate(state, "bandwidth", arg);
+    break;
+  case LONG + 'Z':
+    o->measured = path_text(state, "--measured", arg);
     break;
   default:
     return ARGP_ERR_UNKNOWN;
@@ -249,6 +300,15 @@ static error_t parse_one(int key, char *arg, struct argp_state *state) {
     break;
   case LONG + '6':
     o->extend = path_text(state, "--extend", arg);
+    break;
+  case LONG + '7':
+    o->heat = arg;
+    break;
+  case LONG + 'k':
+    set_map(state, o, arg);
+    break;
+  case LONG + 'i':
+    o->format = arg;
     break;
   case 'm':
     o->max_runs = (uint64_t)whole_number(state, "--max-runs", arg, INT64_MAX);

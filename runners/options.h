@@ -13,7 +13,10 @@ typedef struct pl_schedule_options {
   int64_t updates;
   double forward, backward, weight, latency, transfer; /* weight < 0: not given */
   const char *delay, *file, *svg;
-  bool text, allow_min_microbatches;
+  const char *costs, *model;          /* of a plan */
+  double flops_per_second, bandwidth; /* 0: not given */
+  const char *measured;               /* the directory whose run is shown; NULL: a schedule by itself */
+  bool text, allow_min_microbatches, plan;
 } pl_schedule_options;
 
 typedef struct pl_options {
@@ -21,8 +24,11 @@ typedef struct pl_options {
   size_t arg_count;
   const char *set_texts[PL_MAX_SETS];
   size_t set_count;
+  const char *map_texts[PL_MAX_SETS];
+  size_t map_count;
+  const char *format;
   const char *output, *data_root, *at;
-  const char *select_on, *target, *against, *resolve, *table, *extend; /* of what is compared */
+  const char *select_on, *target, *against, *resolve, *table, *extend, *heat; /* of what is compared */
   bool dry_run, json, csv, quiet, yes, fail_fast, strict_diverged, all;
   bool runs, watch, verify, follow, slurm;
   bool failed, timeout, lost, cancelled; /* which runs */
@@ -32,6 +38,7 @@ typedef struct pl_options {
   int64_t shard_tokens;
   const char *prefix;
   pl_schedule_options schedule;
+  bool restart_ring;
 } pl_options;
 
 struct pl_command;

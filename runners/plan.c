@@ -57,15 +57,17 @@ out:
   return st;
 }
 
+static pl_status choose_dir(const pl_options *o, pl_plan *p, pl_err *e) {
+  if (o->output != NULL) return pl_strdup(o->output, &p->dir, e);
+  return pl_path_join("results", pl_sweep_name(p->sweep), &p->dir, e);
+}
+
 /* Loads a sweep file. */
 static pl_status load_file(const pl_options *o, const char *path, pl_plan *p, pl_err *e) {
   pl_status st = PL_OK;
   PL_TRY(pl_sweep_load(&p->registries, path, pl_options_sets(o), &p->sweep, e));
   PL_TRY(pl_path_folder(path, &p->folder, e));
-  if (o->output != NULL)
-    st = pl_strdup(o->output, &p->dir, e);
-  else
-    st = pl_path_join("results", pl_sweep_name(p->sweep), &p->dir, e);
+  PL_TRY(choose_dir(o, p, e));
 out:
   return st;
 }
@@ -97,6 +99,11 @@ static pl_status load_frozen(const pl_options *o, const char *dir, pl_plan *p, p
   if (document == NULL || !pl_path_exists(location))
     PL_TRY(
         pl_fail(e, PL_BAD, "%s: is no result directory of pipelag; allowed: a sweep file or a result directory", dir));
+  if (pl_json_get(document, PL_IMPORTED_KEY) != NULL)
+    PL_TRY(pl_fail(e, PL_BAD,
+                   "%s: holds imported runs; there is nothing to train; allowed: analyze, report, compare, "
+                   "collect, export",
+                   dir));
   if (o->output != NULL && strcmp(o->output, dir) != 0)
     PL_TRY(pl_fail(e, PL_BAD, "--output: saw \"%s\"; allowed: nothing, the results of %s stay there", o->output, dir));
   PL_TRY(pl_sweep_dir_file(dir, next - 1, &path, e));
@@ -110,12 +117,34 @@ out:
   return st;
 }
 
-pl_status pl_plan_make(const pl_options *o, const char *path, pl_plan *out, pl_err *e) {
-  *out = (pl_plan){.registries = pl_registries_all()};
-  pl_status st = PL_OK;
+static pl_status choose_data_root(const pl_options *o, const char *folder, char **out, pl_err *e) {
   char *beside = NULL;
-  PL_TRY(pl_path_is_folder(path) ? load_frozen(o, path, out, e) : load_file(o, path, out, e));
-  st = pl_slurm_section_load(&out->registries, pl_json_get(pl_sweep_document(out->sweep), "slurm"), &out->slurm, e);
+  pl_status st = pl_path_join(folder, "sweep.json", &beside, e);
+  if (st == PL_OK) st = pl_data_root(o->data_root, beside, out, e);
+  pl_free(beside);
+  return st;
+}
+
+static pl_status read_location(const pl_options *o, const char *dir, char **folder, pl_err *e) {
+  char *location = NULL;
+  pl_status st = pl_path_join(dir, "location.json", &location, e);
+  if (st == PL_OK) st = read_folder(o, location, folder, e);
+  pl_free(location);
+  return st;
+}
+
+pl_status pl_plan_data_root(const pl_options *o, const char *dir, char **out, pl_err *e) {
+  char *folder = NULL;
+  pl_status st = read_location(o, dir, &folder, e);
+  if (st == PL_OK) st = choose_data_root(o, folder, out, e);
+  pl_free(folder);
+  return st;
+}
+
+/* What is left once the sweep is loaded. */
+static pl_status check(const pl_options *o, const char *path, pl_plan *out, pl_err *e) {
+  pl_status st =
+      pl_slurm_section_load(&out->registries, pl_json_get(pl_sweep_document(out->sweep), "slurm"), &out->slurm, e);
   if (st != PL_OK) {
     pl_err_prefix(e, "%s", pl_sweep_path(out->sweep));
     goto out;
@@ -127,11 +156,29 @@ pl_status pl_plan_make(const pl_options *o, const char *path, pl_plan *out, pl_e
                  path, upper, o->max_runs);
     goto out;
   }
-  PL_TRY(pl_path_join(out->folder, "sweep.json", &beside, e));
-  PL_TRY(pl_data_root(o->data_root, beside, &out->data_root, e));
+  PL_TRY(choose_data_root(o, out->folder, &out->data_root, e));
   PL_TRY(expand(out, e));
 out:
-  pl_free(beside);
+  return st;
+}
+
+pl_status pl_plan_make(const pl_options *o, const char *path, pl_plan *out, pl_err *e) {
+  *out = (pl_plan){.registries = pl_registries_all()};
+  pl_status st = pl_path_is_folder(path) ? load_frozen(o, path, out, e) : load_file(o, path, out, e);
+  if (st == PL_OK) st = check(o, path, out, e);
+  if (st != PL_OK) pl_plan_free(out);
+  return st;
+}
+
+pl_status pl_plan_make_from(const pl_options *o, const pl_json *document, const char *path, const char *dir,
+                            pl_plan *out, pl_err *e) {
+  pl_status st = PL_OK;
+  *out = (pl_plan){.registries = pl_registries_all()};
+  PL_TRY(read_location(o, dir, &out->folder, e));
+  PL_TRY(pl_sweep_from_json(&out->registries, document, path, pl_options_sets(o), &out->sweep, e));
+  PL_TRY(choose_dir(o, out, e));
+  PL_TRY(check(o, path, out, e));
+out:
   if (st != PL_OK) pl_plan_free(out);
   return st;
 }

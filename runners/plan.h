@@ -36,6 +36,14 @@ typedef struct pl_plan {
  * without o->yes. */
 PL_MUST_CHECK pl_status pl_plan_make(const pl_options *o, const char *path, pl_plan *out, pl_err *e);
 
+/* The same as pl_plan_make of a document that was made from a result directory: `path` stands for it in messages, relative data paths
+ * are taken from where that directory's are. */
+PL_MUST_CHECK pl_status pl_plan_make_from(const pl_options *o, const pl_json *document, const char *path,
+                                          const char *dir, pl_plan *out, pl_err *e);
+
+/* The folder that the data paths of a result directory's runs start from; released by pl_free. */
+PL_MUST_CHECK pl_status pl_plan_data_root(const pl_options *o, const char *dir, char **out, pl_err *e);
+
 /* Makes the directory, run folders and runs.tsv, and reads the state of each run. */
 PL_MUST_CHECK pl_status pl_plan_freeze(pl_plan *p, pl_err *e);
 void pl_plan_free(pl_plan *p);

@@ -7,6 +7,7 @@
 #include "core/base/memory.h"
 #include "core/train/dataset.h"
 #include "core/train/model.h"
+#include "core/train/trainer.h"
 
 /* Puts "data: " before a sentence that does not start with a key itself. */
 static pl_status say_data(pl_err *e) {
@@ -53,7 +54,8 @@ pl_status pl_preflight_run(pl_preflight *p, const pl_run_config *c, double *cost
   pl_model_shape shape;
   model->shape(c->model.config, &shape);
   size_t vocab = 0;
-  pl_status st = open_data(p, c, shape.context, &vocab, e);
+  pl_status st = pl_run_config_check_file(c, p->data_root, e);
+  if (st == PL_OK) st = open_data(p, c, shape.context, &vocab, e);
   if (st != PL_OK) return st;
   if (shape.reads_tokens && shape.vocab != 0 && shape.vocab < vocab)
     return pl_fail(e, PL_BAD,

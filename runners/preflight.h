@@ -1,4 +1,5 @@
-/* What can be found wrong before any run starts: data that is missing, damaged, too short or does not fit the model. */
+/* What can be found wrong before any run starts: data that is missing, damaged, too short or does not fit the model; a
+ * custom schedule that does not work. */
 #ifndef PL_RUNNERS_PREFLIGHT_H
 #define PL_RUNNERS_PREFLIGHT_H
 

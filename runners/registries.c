@@ -10,3 +10,8 @@ pl_registries pl_registries_all(void) {
                          .corrections = pl_corrections,
                          .lr_schedules = pl_lr_schedules};
 }
+
+const char *pl_device_name(const pl_run_config *c) {
+  static const char *const names[] = {"cpu", "paranoid"};
+  return names[c->root.device];
+}

@@ -18,24 +18,24 @@
 #include "runners/heartbeat.h"
 #include "runners/launchers/slurm/holder.h"
 #include "runners/preflight.h"
+#include "runners/ranks.h"
 #include "runners/registries.h"
-
-static const char *const device_names[] = {"cpu", "paranoid"}; /* by pl_root_config.device */
 
 /* Everything that one run holds open, and the sink that the trainer writes to. */
 typedef struct run_state {
   const pl_run_one_args *args;
   pl_heartbeat *heartbeat;
-  char *folder, *journal_path, *curves_path, *checkpoints;
+  char *folder, *journal_path, *times_path, *curves_path, *checkpoints;
   pl_json *document;
   pl_run_config config;
-  pl_journal *journal;
+  pl_journal *journal, *times; /* times: of the stages, from the first record on */
   FILE *log;
   const pl_dataset_type *dataset_type;
   pl_dataset *dataset;
   pl_device *device;
   double curves_written; /* clock */
   bool recorded;         /* in meta.json */
+  bool led;              /* the other ranks were told what to do */
   int64_t start_step;    /* -1: not known yet */
   int64_t said;          /* tenths of the run already logged */
 } run_state;
@@ -52,7 +52,8 @@ static pl_status write_curves(run_state *r, pl_err *e) {
   pl_curve curve;
   pl_status st = pl_curve_read(r->journal_path, &curve, e);
   if (st != PL_OK) return st;
-  st = pl_curves_write(r->curves_path, &curve, r->document, r->args->id, e);
+  st = pl_times_read(r->times_path, &curve.times, e);
+  if (st == PL_OK) st = pl_curves_write(r->curves_path, &curve, r->document, r->args->id, e);
   pl_curve_free(&curve);
   r->curves_written = pl_clock_seconds();
   return st;
@@ -94,8 +95,18 @@ static pl_status sink_write(void *self, const pl_point *p, pl_err *e) {
   return st != PL_OK ? st : pl_journal_write(r->journal, p, e);
 }
 
+static pl_status sink_times(void *self, int64_t step, size_t stages, const pl_stage_times *times, pl_err *e) {
+  run_state *r = self;
+  pl_status st = PL_OK;
+  if (!pl_heartbeat_owns(r->heartbeat)) return lost(e);
+  if (r->times == NULL) st = pl_times_open(r->times_path, stages, pl_journal_attempt(r->journal), &r->times, e);
+  return st != PL_OK ? st : pl_times_write(r->times, step, times, e);
+}
+
 static pl_status sink_sync(void *self, uint64_t *length, pl_err *e) {
-  return pl_journal_sync(((run_state *)self)->journal, length, e);
+  run_state *r = self;
+  pl_status st = r->times != NULL ? pl_journal_sync(r->times, length, e) : PL_OK;
+  return st != PL_OK ? st : pl_journal_sync(r->journal, length, e);
 }
 
 static uint64_t sink_length(void *self) { return pl_journal_length(((run_state *)self)->journal); }
@@ -150,6 +161,7 @@ static pl_status open_config(run_state *r, pl_err *e) {
   pl_status st = PL_OK;
   PL_TRY(pl_run_path(a->sweep_dir, a->id, "", &r->folder, e));
   PL_TRY(pl_run_path(a->sweep_dir, a->id, "journal", &r->journal_path, e));
+  PL_TRY(pl_run_path(a->sweep_dir, a->id, "times", &r->times_path, e));
   PL_TRY(pl_run_path(a->sweep_dir, a->id, "curves.h5", &r->curves_path, e));
   PL_TRY(pl_run_path(a->sweep_dir, a->id, "ckpt", &r->checkpoints, e));
   PL_TRY(pl_make_folders(r->checkpoints, e));
@@ -179,7 +191,7 @@ static pl_status open_parts(run_state *r, pl_err *e) {
   PL_TRY(pl_journal_open(r->journal_path, &r->journal, e));
   PL_TRY(open_log(r, e));
   if (r->args->note != NULL) say(r, r->args->note);
-  PL_TRY(pl_device_open(device_names[c->root.device], &r->device, e));
+  PL_TRY(pl_device_open(pl_device_name(c), &r->device, e));
   r->dataset_type = (const pl_dataset_type *)c->data.type;
   pl_model_shape shape;
   ((const pl_model_type *)c->model.type)->shape(c->model.config, &shape);
@@ -190,9 +202,16 @@ out:
 }
 
 static pl_status train(run_state *r, pl_outcome *out, pl_err *e) {
-  pl_log_sink sink = {
-      .self = r, .write = sink_write, .sync = sink_sync, .length = sink_length, .checkpointed = sink_checkpointed};
+  pl_log_sink sink = {.self = r,
+                      .write = sink_write,
+                      .times = sink_times,
+                      .sync = sink_sync,
+                      .length = sink_length,
+                      .checkpointed = sink_checkpointed};
   pl_trainer_args args = {.config = &r->config,
+                          .world = r->args->world,
+                          .root = r->args->data_root,
+                          .trace_folder = r->folder,
                           .dataset_type = r->dataset_type,
                           .dataset = r->dataset,
                           .device = r->device,
@@ -227,6 +246,8 @@ static pl_status work(run_state *r, pl_run_one_result *out, pl_err *e) {
   PL_TRY(open_config(r, e));
   PL_TRY(check_progress(r, e));
   PL_TRY(open_parts(r, e));
+  r->led = true;
+  PL_TRY(pl_ranks_lead(a->world, r->folder, a->data_root, e));
   PL_TRY(train(r, &out->outcome, e));
   if (!is_owned(r)) PL_TRY(lost(e));
   PL_TRY(write_curves(r, e));
@@ -246,11 +267,13 @@ out:
 static void close_parts(run_state *r) {
   if (r->dataset != NULL) r->dataset_type->close(r->dataset);
   pl_device_close(r->device);
+  pl_journal_close(r->times);
   pl_journal_close(r->journal);
   if (r->log != NULL) fclose(r->log);
   pl_json_release(r->document);
   pl_free(r->folder);
   pl_free(r->journal_path);
+  pl_free(r->times_path);
   pl_free(r->curves_path);
   pl_free(r->checkpoints);
 }
@@ -269,12 +292,13 @@ static bool is_settled(const pl_run_one_args *args, pl_run_one_result *out) {
   return true;
 }
 
-/* Under the claim. */
-static pl_status attempt(const pl_run_one_args *args, pl_run_one_result *out, pl_err *e) {
+/* Under the claim. *led: the other ranks were told to train. */
+static pl_status attempt(const pl_run_one_args *args, pl_run_one_result *out, bool *led, pl_err *e) {
   run_state r = {.args = args, .start_step = -1};
   pl_status st = pl_heartbeat_start(args->sweep_dir, args->id, &r.heartbeat, e);
   if (st != PL_OK) return st;
   st = work(&r, out, e);
+  *led = r.led;
   if (st != PL_OK) {
     pl_err ignored = {0};
     out->state = PL_RUN_FAILED;
@@ -309,9 +333,8 @@ out:
   return st;
 }
 
-pl_status pl_run_one(const pl_run_one_args *args, pl_run_one_result *out, pl_err *e) {
+static pl_status claimed(const pl_run_one_args *args, pl_run_one_result *out, bool *led, pl_err *e) {
   bool taken = false;
-  *out = (pl_run_one_result){.state = PL_RUN_PENDING};
   if (is_settled(args, out)) return PL_OK;
   pl_status st = claim(args, &taken, e);
   if (st != PL_OK) return st;
@@ -320,7 +343,14 @@ pl_status pl_run_one(const pl_run_one_args *args, pl_run_one_result *out, pl_err
   if (is_settled(args, out)) /* by another process meanwhile */
     pl_run_mark(args->sweep_dir, args->id, out->state);
   else
-    st = attempt(args, out, e);
+    st = attempt(args, out, led, e);
   pl_run_release(args->sweep_dir, args->id);
   return st;
+}
+
+pl_status pl_run_one(const pl_run_one_args *args, pl_run_one_result *out, pl_err *e) {
+  bool led = false;
+  *out = (pl_run_one_result){.state = PL_RUN_PENDING};
+  pl_status st = claimed(args, out, &led, e);
+  return pl_ranks_release(args->world, led, st, out, e);
 }

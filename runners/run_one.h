@@ -13,6 +13,7 @@ typedef struct pl_run_one_args {
   int64_t max_attempts; /* that begin at the same checkpoint; the next one fails at once. 0: not counted */
   const char *note;     /* how this program differs from the submitted one, for log and meta.json; NULL: it does not */
   const volatile sig_atomic_t *stop;
+  pl_world *world; /* trains the run together; the other ranks call pl_run_follow. NULL: this process alone */
   void (*progress)(void *self, int64_t step, int64_t steps, double train_loss, double val_loss); /* NULL: not */
   void *progress_self;
 } pl_run_one_args;
@@ -27,5 +28,10 @@ typedef struct pl_run_one_result {
  * PL_BAD with the sentence, which is in result.json too as far as that can be written, unless another process took the
  * run over. PL_OK otherwise, also for diverged and stopped. */
 PL_MUST_CHECK pl_status pl_run_one(const pl_run_one_args *args, pl_run_one_result *out, pl_err *e);
+
+/* What ranks above 0 do while rank 0 is in pl_run_one: they train what it says, if it says anything, and write nothing
+ * but their stages' checkpoints and traces. After PL_OK every rank has rank 0's state and outcome. */
+PL_MUST_CHECK pl_status pl_run_follow(pl_world *world, const volatile sig_atomic_t *stop, pl_run_one_result *out,
+                                      pl_err *e);
 
 #endif

@@ -1,14 +1,13 @@
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/base/fs.h"
 #include "core/base/hash.h"
 #include "core/base/memory.h"
-#include "results/journal_format.h"
+#include "results/imported.h"
+#include "results/journal.h"
 #include "runners/status_text.h"
 
 /* What the folder of a run tells. */
@@ -20,15 +19,13 @@ typedef struct detail {
 
 static void read_journal(const pl_states *s, const pl_shown_run *r, detail *d) {
   char *path;
-  pl_journal_record last;
+  pl_curve_row last;
   if (pl_run_path(s->dir, r->id, "journal", &path, NULL) != PL_OK) return;
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd >= 0 && pl_journal_tail(fd, 0, &last)) d->attempt = last.attempt;
-  if (fd >= 0 && pl_journal_tail(fd, PL_RECORD_POINT, &last)) {
-    d->step = last.step;
-    d->loss = last.values[PL_SERIES_train_loss];
+  d->attempt = pl_journal_last_attempt(path);
+  if (pl_journal_last_point(path, &last)) {
+    d->step = last.point.step;
+    d->loss = last.point.values[PL_SERIES_train_loss];
   }
-  if (fd >= 0) close(fd);
   pl_free(path);
 }
 
@@ -36,7 +33,9 @@ static void read_steps(const pl_states *s, const pl_shown_run *r, detail *d) {
   char *path;
   pl_json *config = NULL;
   if (pl_run_path(s->dir, r->id, "config.json", &path, NULL) != PL_OK) return;
-  if (pl_json_read(path, &config, NULL) == PL_OK) d->steps = pl_json_get_int(pl_json_get(config, "train"), "steps", -1);
+  if (pl_json_read(path, &config, NULL) == PL_OK)
+    d->steps = pl_json_get_int(pl_json_get(config, "train"), "steps",
+                               pl_json_get_int(pl_json_get(config, PL_IMPORTED_KEY), "steps", -1));
   pl_json_release(config);
   pl_free(path);
 }

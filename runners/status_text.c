@@ -124,13 +124,3 @@ void pl_status_print(const pl_states *s, const pl_status_counts *c, pl_str *out)
       if (c->ends[order[i]][end] > 0) print_group(s, c, order[i], end, out);
   if (s->note[0] != '\0') pl_str_printf(out, "Slurm could not be asked: %s\n", s->note);
 }
-
-void pl_status_line(const pl_states *s, const pl_status_counts *c, pl_str *out) {
-  pl_str_printf(out, "%s: %zu runs", s->name, c->runs);
-  for (size_t i = 0; i < PL_SHOWN_STATES; i++)
-    for (pl_attempt_end end = 0; end < PL_ATTEMPT_ENDS; end++) {
-      const pl_verdict v = {.shown = order[i], .end = end, .why = ""};
-      if (c->ends[order[i]][end] > 0) pl_str_printf(out, ", %zu %s", c->ends[order[i]][end], pl_verdict_name(&v));
-    }
-  pl_str_append(out, "\n");
-}

@@ -29,9 +29,6 @@ void pl_status_count(const pl_states *s, bool all, pl_status_counts *out);
 /* A bar, then one line per group; appended. */
 void pl_status_print(const pl_states *s, const pl_status_counts *c, pl_str *out);
 
-/* "small: 60 runs, 24 done, 4 running, 20 queued"; appended. */
-void pl_status_line(const pl_states *s, const pl_status_counts *c, pl_str *out);
-
 /* A line for each run, with its step, last loss, attempt, place and reason, read from its folder; appended. */
 void pl_status_runs(const pl_states *s, bool all, pl_str *out);
 

@@ -1,8 +1,9 @@
 # Shared by demo.sh and test.sh: packages and builds. Sourced from the repository's root.
 
 build_packages=(gcc libc6-dev cmake ninja-build pkg-config git libjansson-dev libxxhash-dev libhdf5-dev libopenblas-serial-dev
-  librandom123-dev libcmocka-dev)
-test_packages=(procps iproute2 munge slurm-wlm gnuplot-nox hdf5-tools python3-h5py clang-format-14)
+  librandom123-dev libcmocka-dev libopenmpi-dev)
+test_packages=(procps iproute2 munge slurm-wlm gnuplot-nox hdf5-tools python3-h5py clang-format-14 openmpi-bin
+  chromium chromium-driver)
 
 # missing_packages NAME...: those that are not installed, one per line.
 missing_packages() {

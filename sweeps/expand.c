@@ -115,11 +115,11 @@ static pl_status build(pl_sweep *s, pl_err *e) {
   pl_str *texts = NULL;
   pl_status st = PL_OK;
   size_t count = s->value_count;
-  if (pl_run_config_build(s->registries, s->values, count, &s->config, NULL) == PL_OK) return PL_OK;
+  if (pl_run_config_build_with(s->registries, s->values, count, &s->memo, &s->config, NULL) == PL_OK) return PL_OK;
   PL_TRY(pl_alloc(count, sizeof *texts, "the places of settings", &texts, e));
   write_wheres(s, &s->blocks[s->block], texts);
   for (size_t i = 0; i < count; i++) s->values[i].where = pl_str_text(&texts[i]);
-  st = pl_run_config_build(s->registries, s->values, count, &s->config, e);
+  st = pl_run_config_build_with(s->registries, s->values, count, &s->memo, &s->config, e);
   if (st != PL_OK && e != NULL && !starts_with_one_of(e->text, texts, count)) prefix_label(s, e);
 out:
   for (size_t i = 0; texts != NULL && i < count; i++) {
@@ -141,7 +141,7 @@ static pl_status look_at(pl_sweep *s, bool *kept, pl_err *e) {
     s->counts.excluded++;
     return PL_OK;
   }
-  st = pl_run_config_check(&s->config, e);
+  st = pl_run_config_check_with(&s->config, &s->memo, e);
   if (st != PL_OK) {
     prefix_label(s, e);
     return st;

@@ -3,6 +3,7 @@
 #define PL_SWEEPS_PARTS_H
 
 #include "core/config/run_parts.h"
+#include "core/config/run_schedule.h"
 #include "sweeps/sweep.h"
 
 /* Distribution of one key of a random block. */
@@ -115,6 +116,7 @@ struct pl_sweep {
   const pl_json **axis_values;
   pl_id_set ids;
   pl_sweep_counts counts;
+  pl_run_memo memo;
   pl_run_config config;
   pl_sweep_run run;
 };

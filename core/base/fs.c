@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -186,3 +187,11 @@ pl_status pl_sync_all(const char *path, pl_err *e) {
   if (fd >= 0) close(fd);
   return st;
 }
+
+static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *at) {
+  (void)info, (void)type, (void)at;
+  (void)remove(path);
+  return 0;
+}
+
+void pl_remove_tree(const char *path) { (void)nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS); }

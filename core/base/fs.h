@@ -18,6 +18,9 @@ bool pl_path_is_folder(const char *path);
 /* Makes the folder and its parents; an existing folder is fine. */
 PL_MUST_CHECK pl_status pl_make_folders(const char *path, pl_err *e);
 
+/* Removes a file, or a folder with all that is in it, as far as that goes; follows no links. */
+void pl_remove_tree(const char *path);
+
 /* Reads a whole regular file of at most `limit` bytes; *out is NUL-terminated beyond *length, released by pl_free.
  * PL_BAD when it is missing, no regular file or too large, PL_FAIL when reading breaks. */
 PL_MUST_CHECK pl_status pl_file_read(const char *path, size_t limit, char **out, size_t *length, pl_err *e);

@@ -24,6 +24,12 @@ bool pl_params_is_group(const pl_param *table, const char *key) {
   return false;
 }
 
+int pl_param_choice(const pl_param *row, const char *word) {
+  for (int i = 0; row->choices && row->choices[i]; i++)
+    if (strcmp(row->choices[i], word) == 0) return i;
+  return -1;
+}
+
 static void set_default(const pl_param *row, void *field) {
   switch (row->type) {
   case PL_INT:
@@ -43,8 +49,8 @@ static void set_default(const pl_param *row, void *field) {
     break;
   case PL_INT_LIST: {
     pl_int_list *list = field;
-    list->count = 1;
-    list->word = -1;
+    list->count = row->def_text == NULL;
+    list->word = row->def_text ? pl_param_choice(row, row->def_text) : -1;
     list->values[0] = (int64_t)row->def;
     list->is_list = false;
     break;

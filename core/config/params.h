@@ -35,7 +35,7 @@ typedef struct pl_param {
   pl_param_type type;
   size_t offset;              /* in the component's config struct */
   double def;                 /* default of INT, REAL, BOOL (0/1), CHOICE (index), INT_LIST (its one integer) */
-  const char *def_text;       /* default of TEXT (NULL = null), TEXT_LIST (NULL = empty) */
+  const char *def_text;       /* default of TEXT (NULL = null), TEXT_LIST (NULL = empty), INT_LIST when it is a word */
   double min, max;            /* inclusive range of INT, REAL, INT_LIST elements; min = max = 0 means no limit */
   bool above_min;             /* min itself is not allowed */
   bool required;              /* no default: leaving it out is an error */

@@ -81,17 +81,10 @@ static pl_status set_text(const pl_param *row, const pl_json *value, const char 
   return PL_OK;
 }
 
-/* Index of the choice that the string names, or -1. */
-static int find_choice(const pl_param *row, const char *word) {
-  for (int i = 0; row->choices && row->choices[i]; i++)
-    if (strcmp(row->choices[i], word) == 0) return i;
-  return -1;
-}
-
 static pl_status set_choice(const pl_param *row, const pl_json *value, const char *where, int *out, pl_err *e) {
   const char *word = pl_json_string(value);
   if (!word) return wrong_kind(row, value, where, e);
-  int choice = find_choice(row, word);
+  int choice = pl_param_choice(row, word);
   if (choice >= 0) {
     *out = choice;
     return PL_OK;
@@ -131,7 +124,7 @@ static pl_status set_int_list(const pl_param *row, const pl_json *value, const c
                               pl_err *e) {
   const char *word = pl_json_string(value);
   if (pl_json_kind_of(value) == PL_JSON_ARRAY) return set_int_array(row, value, where, out, e);
-  int choice = word ? find_choice(row, word) : -1;
+  int choice = word ? pl_param_choice(row, word) : -1;
   if (choice >= 0) {
     *out = (pl_int_list){.count = 0, .word = choice};
     return PL_OK;

@@ -14,6 +14,9 @@ bool pl_param_has_lower(const pl_param *row);
 bool pl_param_has_upper(const pl_param *row);
 bool pl_param_in_range(const pl_param *row, double value);
 
+/* Index of the choice that the word names, or -1. */
+int pl_param_choice(const pl_param *row, const char *word);
+
 /* Whether null may be given, and the default as JSON (new reference). */
 bool pl_param_takes_null(const pl_param *row);
 pl_json *pl_param_default(const pl_param *row);

@@ -5,6 +5,7 @@
 
 #include "core/base/memory.h"
 #include "core/config/run_fill.h"
+#include "core/config/run_schedule.h"
 
 /* What the entries say about a part with a type, seen from the last layer. */
 typedef struct choice {
@@ -183,6 +184,23 @@ static pl_status start_chain(builder *b, pl_err *e) {
   return PL_OK;
 }
 
+/* root.delay becomes what the schedule gives when it was left out or says the same. Where it says something else, or
+ * the schedule does not allow its numbers, it stays: a sweep may still exclude the run. */
+static pl_status settle_delay(const builder *b, pl_run_memo *memo, pl_err *e) {
+  pl_run_config *c = b->out;
+  const pl_schedule_type *type = pl_run_config_schedule_type(c);
+  const pl_filling *root = &b->filling[PL_PART_ROOT];
+  bool given = root->given >> pl_params_find(root->table, "delay") & 1;
+  pl_run_facts facts;
+  pl_err refused = {0};
+  /* With more microbatches than tokens there is no run, and the schedule could be very long. */
+  if (!type || type->takes_delay || c->pipeline.microbatches > c->train.batch_tokens) return PL_OK;
+  pl_status st = pl_run_config_facts(c, NULL, memo, &facts, &refused);
+  if (st == PL_FAIL) return pl_fail(e, st, "%s", refused.text);
+  if (st == PL_OK && (!given || pl_run_config_has_delays(c, facts.delay))) pl_run_config_set_delays(c, facts.delay);
+  return PL_OK;
+}
+
 static pl_status finish(const builder *b, pl_err *e) {
   for (size_t i = 0; i < PL_PART_CORRECTION + b->out->correction_count; i++) {
     pl_status st = pl_fill_finish(&b->filling[i], e);
@@ -191,10 +209,11 @@ static pl_status finish(const builder *b, pl_err *e) {
   return PL_OK;
 }
 
-pl_status pl_run_config_build(const pl_registries *r, const pl_entry *entries, size_t count, pl_run_config *out,
-                              pl_err *e) {
+pl_status pl_run_config_build_with(const pl_registries *r, const pl_entry *entries, size_t count, pl_run_memo *memo,
+                                   pl_run_config *out, pl_err *e) {
   builder b = {.registries = r, .out = out};
   pl_status st = PL_OK;
+  out->tables = NULL;
   start_table(&b, PL_PART_ROOT, pl_root_params, &out->root, sizeof out->root);
   start_table(&b, PL_PART_TRAIN, pl_train_params, &out->train, sizeof out->train);
   start_table(&b, PL_PART_PIPELINE, pl_pipeline_params, &out->pipeline, sizeof out->pipeline);
@@ -202,9 +221,15 @@ pl_status pl_run_config_build(const pl_registries *r, const pl_entry *entries, s
   PL_TRY(start_parts(&b, e));
   PL_TRY(start_chain(&b, e));
   PL_TRY(visit_all(&b, apply, entries, count, e));
-  st = finish(&b, e);
+  PL_TRY(finish(&b, e));
+  st = settle_delay(&b, memo, e);
 out:
   return st;
+}
+
+pl_status pl_run_config_build(const pl_registries *r, const pl_entry *entries, size_t count, pl_run_config *out,
+                              pl_err *e) {
+  return pl_run_config_build_with(r, entries, count, NULL, out, e);
 }
 
 pl_status pl_run_config_from_json(const pl_registries *r, const pl_json *run, const char *where, pl_run_config *out,

@@ -20,7 +20,7 @@ typedef enum pl_nonfinite { PL_NONFINITE_STOP, PL_NONFINITE_SKIP } pl_nonfinite;
 typedef enum pl_clip_scope { PL_CLIP_GLOBAL, PL_CLIP_STAGE } pl_clip_scope;
 typedef enum pl_decay_form { PL_DECAY_DECOUPLED, PL_DECAY_L2 } pl_decay_form;
 typedef enum pl_delay_word { PL_DELAY_PIPEDREAM } pl_delay_word;
-typedef enum pl_schedule_kind { PL_SCHEDULE_LAGGED } pl_schedule_kind;
+typedef enum pl_partition_word { PL_PARTITION_FLOPS, PL_PARTITION_EVEN } pl_partition_word;
 
 /* Section "train". */
 typedef struct pl_train_config {
@@ -37,13 +37,21 @@ typedef struct pl_train_config {
   int64_t val_tokens;       /* size of the fixed validation set */
   int64_t log_every;        /* updates; not identity */
   int64_t checkpoint_every; /* updates; 0 = only on a signal; not identity */
+  int64_t probe_every;      /* updates; 0 = never; not identity */
 } pl_train_config;
 
 /* Section "pipeline". */
 typedef struct pl_pipeline_config {
   int64_t stages;
   int64_t microbatches;
-  int schedule; /* pl_schedule_kind */
+  int schedule;              /* see core/config/run_schedule.h */
+  const char *schedule_file; /* of a custom schedule, as written; NULL for the others */
+  int64_t chunks;            /* groups of layers in a stage; 0: what the schedule takes */
+  int64_t replicas;          /* data-parallel copies; a batch has replicas * microbatches parts */
+  bool allow_min_microbatches;
+  pl_int_list partition; /* layers of each of the stages * chunks groups in layer order, or a pl_partition_word */
+  int64_t trace;         /* updates; not identity */
+  double watchdog;       /* seconds; 0 = never; not identity */
 } pl_pipeline_config;
 
 /* Keys at the root. */
@@ -51,14 +59,21 @@ typedef struct pl_root_config {
   const char *name;  /* not identity */
   const char *notes; /* not identity */
   int64_t seed;
-  pl_int_list delay; /* updates; one value, one per stage, or the word pipedream */
+  pl_int_list delay; /* updates; one value, one per stage, or the word pipedream. Of a schedule of the library other
+                        than lagged: what it gives, unless something else was written */
   int64_t delay_start;
   bool simulate_only; /* lets `lagged` use a global clip or a tied head on a per-stage profile */
   int precision;      /* fp32 */
   int device;         /* cpu, paranoid */
 } pl_root_config;
 
+/* The rows of the root, train and pipeline tables that a run states; each is closed by PL_END. */
+typedef struct pl_config_tables {
+  const pl_param *root, *train, *pipeline;
+} pl_config_tables;
+
 typedef struct pl_run_config {
+  const pl_config_tables *tables; /* of a run that was imported, not trained by pipelag; NULL: every row is stated */
   pl_root_config root;
   pl_train_config train;
   pl_pipeline_config pipeline;
@@ -68,6 +83,9 @@ typedef struct pl_run_config {
 } pl_run_config;
 
 extern const pl_param pl_root_params[], pl_train_params[], pl_pipeline_params[];
+
+/* The tables that say what a run states: its own, or the three above. */
+const pl_config_tables *pl_run_config_tables(const pl_run_config *c);
 
 /* One assignment: a key path and a value. Strings in the value are borrowed by the config. */
 typedef struct pl_entry {
@@ -82,8 +100,9 @@ typedef struct pl_entry {
  * and the keys of an earlier object of the same type. Then dotted keys apply; one unknown to the chosen type is an
  * error naming its `where`. An object for "train" or "pipeline" is the same as its keys one by one. `correction` takes
  * a name, an object, or a list of these; "none" is the empty chain; a dotted correction key needs a chain of exactly
- * one. Left out: data is "none", train.lr_schedule is "cosine", correction is "none"; model, optimizer, train.steps are
- * required.
+ * one. `delay` becomes what the schedule gives where it was left out or says the same; pl_run_config_check refuses
+ * other ones, and numbers that the schedule does not allow. Left out: data is "none", train.lr_schedule is "cosine",
+ * correction is "none"; model, optimizer, train.steps are required.
  */
 PL_MUST_CHECK pl_status pl_run_config_build(const pl_registries *r, const pl_entry *entries, size_t count,
                                             pl_run_config *out, pl_err *e);

@@ -3,6 +3,11 @@
 
 #include "core/config/run_parts.h"
 
+const pl_config_tables *pl_run_config_tables(const pl_run_config *c) {
+  static const pl_config_tables all = {pl_root_params, pl_train_params, pl_pipeline_params};
+  return c->tables ? c->tables : &all;
+}
+
 static pl_json *dump_table(const pl_param *table, const void *config) {
   pl_json *object = pl_json_new_object();
   return pl_json_keep(object, object && pl_params_dump(table, config, object));
@@ -26,12 +31,13 @@ static pl_json *dump_chain(const pl_run_config *c) {
 }
 
 pl_json *pl_run_config_dump(const pl_run_config *c) {
-  pl_json *run = pl_json_new_object(), *train = dump_table(pl_train_params, &c->train);
-  bool ok = run && pl_params_dump(pl_root_params, &c->root, run) &&
-            pl_json_set(run, "model", dump_section(&c->model)) && pl_json_set(run, "data", dump_section(&c->data)) &&
+  const pl_config_tables *t = pl_run_config_tables(c);
+  pl_json *run = pl_json_new_object(), *train = dump_table(t->train, &c->train);
+  bool ok = run && pl_params_dump(t->root, &c->root, run) && pl_json_set(run, "model", dump_section(&c->model)) &&
+            pl_json_set(run, "data", dump_section(&c->data)) &&
             pl_json_set(run, "optimizer", dump_section(&c->optimizer)) &&
             pl_json_set(run, "correction", dump_chain(c)) &&
-            pl_json_set(run, "pipeline", dump_table(pl_pipeline_params, &c->pipeline)) &&
+            pl_json_set(run, "pipeline", dump_table(t->pipeline, &c->pipeline)) &&
             pl_json_set(train, "lr_schedule", dump_section(&c->lr_schedule));
   ok = pl_json_set(run, "train", train) && ok;
   return pl_json_keep(run, ok);
@@ -42,10 +48,13 @@ static uint64_t section_identity(const pl_section *section, const char *path) {
   return type + pl_params_identity(section->type->params, section->config, path);
 }
 
+/* An imported run is never the same as one that pipelag trained. */
 uint64_t pl_run_config_id(const pl_run_config *c) {
-  uint64_t sum = pl_params_identity(pl_root_params, &c->root, pl_part_paths[PL_PART_ROOT]) +
-                 pl_params_identity(pl_train_params, &c->train, pl_part_paths[PL_PART_TRAIN]) +
-                 pl_params_identity(pl_pipeline_params, &c->pipeline, pl_part_paths[PL_PART_PIPELINE]) +
+  const pl_config_tables *t = pl_run_config_tables(c);
+  uint64_t sum = (c->tables ? pl_hash_text("imported") : 0) +
+                 pl_params_identity(t->root, &c->root, pl_part_paths[PL_PART_ROOT]) +
+                 pl_params_identity(t->train, &c->train, pl_part_paths[PL_PART_TRAIN]) +
+                 pl_params_identity(t->pipeline, &c->pipeline, pl_part_paths[PL_PART_PIPELINE]) +
                  section_identity(&c->model, pl_part_paths[PL_PART_MODEL]) +
                  section_identity(&c->data, pl_part_paths[PL_PART_DATA]) +
                  section_identity(&c->optimizer, pl_part_paths[PL_PART_OPTIMIZER]) +

@@ -8,7 +8,12 @@ static const char *const delay_words[] = {[PL_DELAY_PIPEDREAM] = "pipedream", NU
 static const char *const clip_scopes[] = {[PL_CLIP_GLOBAL] = "global", [PL_CLIP_STAGE] = "stage", NULL};
 static const char *const decay_forms[] = {[PL_DECAY_DECOUPLED] = "decoupled", [PL_DECAY_L2] = "l2", NULL};
 static const char *const nonfinites[] = {[PL_NONFINITE_STOP] = "stop", [PL_NONFINITE_SKIP] = "skip", NULL};
-static const char *const schedules[] = {[PL_SCHEDULE_LAGGED] = "lagged", NULL};
+static const char *const partitions[] = {[PL_PARTITION_FLOPS] = "flops", [PL_PARTITION_EVEN] = "even", NULL};
+#define PL_SCHEDULE(file, name) name,
+static const char *const schedules[] = {
+#include "core/pipeline/schedules/list.def"
+    "custom", NULL};
+#undef PL_SCHEDULE
 
 #define ROOT(field) .name = #field, .offset = offsetof(pl_root_config, field)
 const pl_param pl_root_params[] = {
@@ -17,7 +22,8 @@ const pl_param pl_root_params[] = {
     {ROOT(seed), .type = PL_INT, .max = (double)INFINITY,
      .help = "names the weights, and the data order when train.data_seed is -1"},
     {ROOT(delay), .type = PL_INT_LIST, .max = 1024, .choices = delay_words,
-     .help = "gradient delay in updates: one value, one per stage, or pipedream (stages - 1 - p)"},
+     .help = "gradient delay in updates: one value, one per stage, or pipedream (stages - 1 - p); follows from the "
+             "schedule unless that is lagged or custom"},
     {ROOT(delay_start), .type = PL_INT, .max = (double)INFINITY, .help = "updates without delay at the start"},
     {ROOT(simulate_only), .type = PL_BOOL,
      .help = "allows a global clip or a tied head on a per-stage delay, which no real pipeline can do"},
@@ -53,6 +59,10 @@ const pl_param pl_train_params[] = {
      .help = "updates between logged points"},
     {TRAIN(checkpoint_every), .type = PL_INT, .max = (double)INFINITY, .not_identity = true,
      .help = "updates between checkpoints; 0 = only on a signal"},
+    {TRAIN(probe_every), .type = PL_INT, .max = (double)INFINITY, .not_identity = true,
+     .help =
+         "updates between logged points that have gradient_cos, which costs a second forward and backward of the "
+         "batch; 0 = never; NaN in runs of several processes and in schedules whose stages do not wait for each other"},
     {0},
 };
 
@@ -60,8 +70,21 @@ const pl_param pl_train_params[] = {
 const pl_param pl_pipeline_params[] = {
     {PIPELINE(stages), .type = PL_INT, .def = 1, .min = 1, .max = PL_MAX_STAGES, .help = "contiguous groups of layers"},
     {PIPELINE(microbatches), .type = PL_INT, .def = 1, .min = 1, .max = 65536,
-     .help = "equal parts of an update's batch"},
-    {PIPELINE(schedule), .type = PL_CHOICE, .def = PL_SCHEDULE_LAGGED, .choices = schedules,
-     .help = "who reads which weight version; lagged takes `delay`"},
+     .help = "equal parts of a replica's share of an update's batch"},
+    {PIPELINE(schedule), .type = PL_CHOICE, .choices = schedules,
+     .help = "who reads which weight version, and when: see pipelag schedule; lagged takes `delay`"},
+    {PIPELINE(schedule_file), .type = PL_TEXT,
+     .help = "text form of the schedule, of custom alone; relative like data files"},
+    {PIPELINE(chunks), .type = PL_INT, .max = PL_MAX_STAGES,
+     .help = "groups of layers in a stage, of schedules that take several; 0 = the schedule's own number"},
+    {PIPELINE(replicas), .type = PL_INT, .def = 1, .min = 1, .max = 1024,
+     .help = "data-parallel copies; a batch has replicas * microbatches parts"},
+    {PIPELINE(allow_min_microbatches), .type = PL_BOOL, .help = "lets 2bw run with one microbatch less than stages"},
+    {PIPELINE(partition), .type = PL_INT_LIST, .min = 1, .max = 65536, .def_text = "flops", .choices = partitions,
+     .help = "layers of each stage (of each chunk, in layer order), or split by work (flops) or number (even)"},
+    {PIPELINE(trace), .type = PL_INT, .max = (double)INFINITY, .not_identity = true,
+     .help = "updates whose instructions are timed, for `pipelag schedule --measured`"},
+    {PIPELINE(watchdog), .type = PL_REAL, .def = 600, .max = (double)INFINITY, .not_identity = true,
+     .help = "seconds without any progress after which a pipeline is given up; 0 = never"},
     {0},
 };

@@ -171,7 +171,7 @@ pl_status pl_schedule_check(const pl_schedule *s, pl_schedule_facts *out, pl_err
   pl_player player = {.schedule = s, .self = b, .run = run};
   int64_t total = b->steady + 2 + pl_schedule_tail(s);
   pl_player_start(&player, 0, total);
-  PL_TRY(pl_player_run(&player, total, e));
+  PL_TRY(pl_player_run(&player, e));
   PL_TRY(check_rest(b, e));
   /* A message that waits belongs to a microbatch in flight in the stage before the link, in whatever order stages run.
    */

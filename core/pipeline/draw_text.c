@@ -51,7 +51,7 @@ static size_t column_of(double time, double unit) { return unit > 0 ? (size_t)ll
 static void put(const pl_timeline *t, const pl_event *event, size_t width, double unit, char *row, size_t length) {
   char label[LABEL];
   size_t from = column_of(event->start, unit) * width, to = column_of(event->end, unit) * width;
-  if (event->in->op == PL_OP_UPDATE && from == to) {
+  if (event->in->op == PL_OP_UPDATE && event->end - event->start < unit) {
     if (from > 0 && from - 1 < length) row[from - 1] = '|';
     return;
   }
@@ -60,9 +60,12 @@ static void put(const pl_timeline *t, const pl_event *event, size_t width, doubl
 }
 
 pl_status pl_draw_text(const pl_timeline *t, size_t columns, pl_str *out, pl_err *e) {
+  return pl_draw_text_in(t, pl_draw_unit(t), columns, out, e);
+}
+
+pl_status pl_draw_text_in(const pl_timeline *t, double unit, size_t columns, pl_str *out, pl_err *e) {
   pl_status st = PL_OK;
   const size_t stages = t->schedule->stages;
-  const double unit = pl_draw_unit(t);
   char *rows = NULL, label[LABEL];
   size_t width = 0, all = column_of(t->end, unit), shown = columns > 0 && columns < all ? columns : all;
   for (size_t i = 0; i < t->count; i++) {

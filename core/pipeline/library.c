@@ -4,11 +4,11 @@
 
 #include "core/base/str.h"
 
-#define PL_SCHEDULE(name) extern const pl_schedule_type pl_schedule_type_##name;
+#define PL_SCHEDULE(file, name) extern const pl_schedule_type pl_schedule_type_##file;
 #include "core/pipeline/schedules/list.def"
 #undef PL_SCHEDULE
 
-#define PL_SCHEDULE(name) &pl_schedule_type_##name,
+#define PL_SCHEDULE(file, name) &pl_schedule_type_##file,
 static const pl_schedule_type *const types[] = {
 #include "core/pipeline/schedules/list.def"
 };

@@ -12,7 +12,7 @@ typedef struct pl_schedule_args {
 } pl_schedule_args;
 
 typedef struct pl_schedule_type {
-  const char *name; /* as users write it */
+  const char *name; /* as users write it; the same in list.def */
   const char *summary, *source;
   size_t chunks;    /* that it takes when none is given; 1: it takes no other number */
   bool takes_delay; /* args.delay */

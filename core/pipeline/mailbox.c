@@ -31,6 +31,7 @@ bool pl_mailbox_take(pl_mailbox *b, pl_letter *letter) {
     if (l->update != letter->update || l->microbatch != letter->microbatch || l->chunk != letter->chunk) continue;
     *letter = *l;
     b->letters[i] = b->letters[b->first++];
+    if (b->first == b->end) b->first = b->end = 0; /* stays in the same few lines of the cache */
     return true;
   }
   return false;

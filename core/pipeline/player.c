@@ -32,13 +32,11 @@ void pl_player_start(pl_player *p, int64_t done, int64_t total) {
   }
 }
 
-static bool halted(const pl_player *p) { return p->halt && *p->halt; }
-
-/* One stage until it waits, has passed `target` updates, or its program ends. */
-static pl_status run_stage(pl_player *p, size_t stage, int64_t target, bool *moved, pl_err *e) {
+/* One stage until it waits or its program ends. */
+static pl_status run_stage(pl_player *p, size_t stage, bool *moved, pl_err *e) {
   const pl_program *program = &p->schedule->program[stage];
   pl_cursor *c = &p->cursor[stage];
-  while (c->part < 3 && c->done < target && !halted(p)) {
+  while (c->part < 3) {
     const pl_instruction *in = &pl_program_part(program, c->part)->items[c->index];
     int64_t update = c->done + in->ahead;
     bool done = true;
@@ -54,38 +52,41 @@ static pl_status run_stage(pl_player *p, size_t stage, int64_t target, bool *mov
   return PL_OK;
 }
 
-static pl_status stuck(const pl_player *p, size_t stage, pl_err *e) {
-  const pl_cursor *c = &p->cursor[stage];
-  const pl_instruction *in = &pl_program_part(&p->schedule->program[stage], c->part)->items[c->index];
-  return pl_fail(e, PL_BAD, "schedule %s: no stage can go on; stage %zu waits in \"%s\" of update %lld, microbatch %zu",
-                 p->schedule->name, stage, pl_op_name(in->op), (long long)(c->done + in->ahead), in->microbatch);
-}
-
-/* Every stage once; *waiting is one that is not where it is to get to, or the number of stages. */
-static pl_status sweep(pl_player *p, int64_t target, bool upwards, bool *moved, size_t *waiting, pl_err *e) {
-  const size_t stages = p->schedule->stages;
-  *waiting = stages;
-  for (size_t i = 0; i < stages; i++) {
-    size_t s = upwards ? stages - 1 - i : i;
-    pl_status st = run_stage(p, s, target, moved, e);
-    if (st != PL_OK || halted(p)) return st;
-    if (p->cursor[s].part < 3 && p->cursor[s].done < target && s < *waiting) *waiting = s;
-  }
-  return PL_OK;
-}
+static size_t end_of(const pl_player *p) { return p->end > 0 ? p->end : p->schedule->stages; }
 
 /* Forwards pass through all stages in one sweep in their direction, backwards in one in the other. */
-pl_status pl_player_run(pl_player *p, int64_t target, pl_err *e) {
+pl_status pl_player_step(pl_player *p, bool *moved, pl_err *e) {
   pl_status st = PL_OK;
-  size_t waiting = 0;
-  do {
+  for (size_t s = p->first; s < end_of(p); s++) PL_TRY(run_stage(p, s, moved, e));
+  for (size_t s = end_of(p); s-- > p->first;) PL_TRY(run_stage(p, s, moved, e));
+out:
+  return st;
+}
+
+bool pl_player_waits(const pl_player *p, size_t *stage, const pl_instruction **in, int64_t *update) {
+  for (*stage = p->first; *stage < end_of(p); ++*stage) {
+    const pl_cursor *c = &p->cursor[*stage];
+    if (c->part == 3) continue;
+    *in = &pl_program_part(&p->schedule->program[*stage], c->part)->items[c->index];
+    *update = c->done + (*in)->ahead;
+    return true;
+  }
+  return false;
+}
+
+pl_status pl_player_run(pl_player *p, pl_err *e) {
+  pl_status st = PL_OK;
+  const pl_instruction *in = NULL;
+  size_t stage = 0;
+  int64_t update = 0;
+  while (pl_player_waits(p, &stage, &in, &update)) {
     bool moved = false;
-    for (int way = 0; way < 2; way++) {
-      PL_TRY(sweep(p, target, way == 1, &moved, &waiting, e));
-      if (halted(p)) goto out;
-    }
-    if (!moved && waiting < p->schedule->stages) PL_TRY(stuck(p, waiting, e));
-  } while (waiting < p->schedule->stages);
+    PL_TRY(pl_player_step(p, &moved, e));
+    if (!moved)
+      PL_TRY(pl_fail(e, PL_BAD,
+                     "schedule %s: no stage can go on; stage %zu waits in \"%s\" of update %lld, microbatch %zu",
+                     p->schedule->name, stage, pl_op_name(in->op), (long long)update, in->microbatch));
+  }
 out:
   return st;
 }

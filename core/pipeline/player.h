@@ -20,16 +20,22 @@ typedef struct pl_player {
   /* Executes one instruction for `update`; *done = false when it has to wait for another stage and is to be tried
    * again. */
   pl_status (*run)(void *self, size_t stage, const pl_instruction *in, int64_t update, bool *done, pl_err *e);
-  const bool *halt; /* stops the player between two instructions when it becomes true; NULL: never */
-  int64_t total;    /* updates of the run: instructions that work for later ones are left out */
+  size_t first, end; /* the stages that it walks; 0, 0: all of them */
+  int64_t total;     /* updates of the run: instructions that work for later ones are left out */
   pl_cursor cursor[PL_SCHEDULE_STAGES];
 } pl_player;
 
 /* Every stage at update `done` of `total`, nothing in flight. */
 void pl_player_start(pl_player *p, int64_t done, int64_t total);
 
-/* Until every stage has passed `target` updates or ended its program. PL_BAD when no stage can go on. */
-PL_MUST_CHECK pl_status pl_player_run(pl_player *p, int64_t target, pl_err *e);
+/* Every stage twice, as far as it gets. *moved becomes true when one made a step. */
+PL_MUST_CHECK pl_status pl_player_step(pl_player *p, bool *moved, pl_err *e);
+
+/* Until every stage has ended its program. PL_BAD when no stage can go on. */
+PL_MUST_CHECK pl_status pl_player_run(pl_player *p, pl_err *e);
+
+/* The first stage whose program has not ended, and what it is about to do; false when there is none. */
+bool pl_player_waits(const pl_player *p, size_t *stage, const pl_instruction **in, int64_t *update);
 
 /* A microbatch in a chunk of a stage, from its arrival until nothing of it is needed any more. */
 typedef enum pl_flight_state {

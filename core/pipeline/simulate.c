@@ -79,7 +79,7 @@ pl_status pl_schedule_simulate(const pl_schedule *s, const pl_costs *costs, int6
   m->self = self;
   pl_player player = {.schedule = s, .self = m, .run = run};
   pl_player_start(&player, done, total);
-  PL_TRY(pl_player_run(&player, total, e));
+  PL_TRY(pl_player_run(&player, e));
 out:
   for (size_t p = 0; m && p < s->stages; p++) {
     pl_mailbox_free(&m->down[p].box);

@@ -61,6 +61,8 @@ typedef struct pl_bubble {
   double steady;   /* the fraction of that period */
 } pl_bubble;
 
+/* `period` and `steady` alone; the others are 0. */
+PL_MUST_CHECK pl_status pl_schedule_steady(const pl_schedule *s, const pl_costs *costs, pl_bubble *out, pl_err *e);
 PL_MUST_CHECK pl_status pl_schedule_bubble(const pl_schedule *s, const pl_costs *costs, int64_t updates, pl_bubble *out,
                                            pl_err *e);
 

@@ -7,38 +7,60 @@ typedef struct letter {
   pl_real *data;
 } letter;
 
+typedef struct box {
+  letter *letters;
+  size_t count;
+} box;
+
 typedef struct local_transport {
   pl_transport base;
   pl_device *device;
-  size_t size, links;
-  size_t count[PL_MAX_STAGES]; /* letters of a link, for each direction */
-  letter *letters[PL_MAX_STAGES][2];
+  size_t links;
+  box *boxes; /* [links * PL_MESSAGE_KINDS] */
 } local_transport;
 
-static pl_status send(pl_transport *base, const pl_message *m, const pl_real *data, pl_err *e) {
-  local_transport *t = (local_transport *)base;
-  for (size_t i = 0; i < t->count[m->link]; i++) {
-    letter *l = &t->letters[m->link][m->gradient][i];
-    if (l->used) continue;
-    t->device->ops->copy(t->device, l->data, data, t->size * sizeof *data);
-    l->message = *m;
-    l->used = true;
-    return PL_OK;
-  }
-  return pl_fail(e, PL_FAIL, "between stage %zu and %zu more than %zu messages wait; the schedule allows no more",
-                 m->link, m->link + 1, t->count[m->link]);
+pl_status pl_transport_buffer(pl_device *device, size_t size, pl_real **out, pl_err *e) {
+  void *memory = NULL;
+  pl_status st =
+      device->ops->alloc(device, size * sizeof **out + PL_MESSAGE_TRAILER, "messages between stages", &memory, e);
+  *out = memory;
+  return st;
 }
 
-static pl_status receive(pl_transport *base, const pl_message *m, pl_real *data, bool *there, pl_err *e) {
+static box *box_of(local_transport *t, const pl_message *m) { return &t->boxes[m->link * PL_MESSAGE_KINDS + m->kind]; }
+
+static void swap(pl_real **a, pl_real **b) {
+  pl_real *c = *a;
+  *a = *b;
+  *b = c;
+}
+
+static pl_status send(pl_transport *base, const pl_message *m, pl_real **buffer, bool *done, pl_err *e) {
   (void)e;
-  local_transport *t = (local_transport *)base;
-  *there = false;
-  for (size_t i = 0; i < t->count[m->link] && !*there; i++) {
-    letter *l = &t->letters[m->link][m->gradient][i];
-    if (!l->used || l->message.update != m->update || l->message.microbatch != m->microbatch) continue;
-    t->device->ops->copy(t->device, data, l->data, t->size * sizeof *data);
+  box *b = box_of((local_transport *)base, m);
+  *done = false;
+  for (size_t i = 0; i < b->count && !*done; i++) {
+    letter *l = &b->letters[i];
+    if (l->used) continue;
+    swap(buffer, &l->data);
+    l->message = *m;
+    l->used = *done = true;
+  }
+  return PL_OK;
+}
+
+static pl_status receive(pl_transport *base, const pl_message *m, pl_real **buffer, bool *done, pl_err *e) {
+  (void)e;
+  box *b = box_of((local_transport *)base, m);
+  *done = false;
+  for (size_t i = 0; i < b->count && !*done; i++) {
+    letter *l = &b->letters[i];
+    const pl_message *found = &l->message;
+    if (!l->used || found->update != m->update || found->microbatch != m->microbatch || found->chunk != m->chunk)
+      continue;
+    swap(buffer, &l->data);
     l->used = false;
-    *there = true;
+    *done = true;
   }
   return PL_OK;
 }
@@ -46,45 +68,42 @@ static pl_status receive(pl_transport *base, const pl_message *m, pl_real *data,
 static void destroy(pl_transport *base) {
   local_transport *t = (local_transport *)base;
   if (!t) return;
-  for (size_t link = 0; link < t->links; link++)
-    for (size_t way = 0; way < 2; way++) {
-      letter *letters = t->letters[link][way];
-      for (size_t i = 0; letters && i < t->count[link]; i++)
-        if (letters[i].data) t->device->ops->free(t->device, letters[i].data);
-      pl_free(letters);
-    }
+  for (size_t b = 0; t->boxes && b < t->links * PL_MESSAGE_KINDS; b++) {
+    for (size_t i = 0; t->boxes[b].letters && i < t->boxes[b].count; i++)
+      if (t->boxes[b].letters[i].data) t->device->ops->free(t->device, t->boxes[b].letters[i].data);
+    pl_free(t->boxes[b].letters);
+  }
+  pl_free(t->boxes);
   pl_free(t);
 }
 
 static const pl_transport_type local_type = {.name = "local", .send = send, .receive = receive, .destroy = destroy};
 
-static pl_status add_letters(local_transport *t, size_t link, size_t way, pl_err *e) {
+static pl_status open_box(local_transport *t, box *b, size_t count, size_t size, pl_err *e) {
   pl_status st = PL_OK;
-  letter **letters = &t->letters[link][way];
-  PL_TRY(pl_alloc(t->count[link], sizeof **letters, "messages between stages", letters, e));
-  for (size_t i = 0; i < t->count[link]; i++) {
-    void *data = NULL;
-    PL_TRY(t->device->ops->alloc(t->device, t->size * sizeof(pl_real), "messages between stages", &data, e));
-    (*letters)[i].data = data;
-  }
+  PL_TRY(pl_alloc(count, sizeof *b->letters, "messages between stages", &b->letters, e));
+  b->count = count;
+  for (size_t i = 0; i < count; i++) PL_TRY(pl_transport_buffer(t->device, size, &b->letters[i].data, e));
 out:
   return st;
 }
 
-pl_status pl_transport_local(pl_device *device, const pl_schedule *schedule, const pl_schedule_facts *facts,
-                             size_t size, pl_transport **out, pl_err *e) {
+pl_status pl_transport_local(const pl_transport_args *args, pl_transport **out, pl_err *e) {
   pl_status st = PL_OK;
+  const pl_schedule *s = args->schedule;
   local_transport *t = NULL;
   *out = NULL;
   PL_TRY(pl_alloc(1, sizeof *t, "the transport", &t, e));
   t->base.type = &local_type;
-  t->device = device;
-  t->size = size;
-  t->links = schedule->stages - 1;
-  for (size_t link = 0; link < t->links; link++) {
-    t->count[link] = facts->messages[link];
-    for (size_t way = 0; way < 2; way++) PL_TRY(add_letters(t, link, way, e));
-  }
+  t->device = args->device;
+  t->links = pl_schedule_chunks(s) > 1 ? s->stages : s->stages - 1;
+  PL_TRY(pl_alloc(t->links * PL_MESSAGE_KINDS, sizeof *t->boxes, "the transport", &t->boxes, e));
+  for (size_t link = 0; link < t->links; link++)
+    for (size_t kind = 0; kind < PL_MESSAGE_KINDS; kind++) {
+      size_t count = args->facts->messages[link];
+      if (count > 0 && kind == PL_MESSAGE_VALIDATION) count = PL_VALIDATION_MESSAGES;
+      PL_TRY(open_box(t, &t->boxes[link * PL_MESSAGE_KINDS + kind], count, args->size, e));
+    }
   *out = &t->base;
 out:
   if (st != PL_OK) destroy(t ? &t->base : NULL);

@@ -45,7 +45,7 @@ pl_status pl_batches_create(const pl_run_config *config, const pl_model_shape *s
                       .data_seed = (uint64_t)data_seed,
                       .sequences = (size_t)config->train.batch_tokens / shape->context,
                       .context = shape->context,
-                      .microbatches = (size_t)config->pipeline.microbatches,
+                      .microbatches = (size_t)(config->pipeline.microbatches * config->pipeline.replicas),
                       .depth = depth};
   size_t area = out->sequences * out->context;
   void *tokens = NULL;

@@ -1,5 +1,5 @@
-/* The batch of every update, cut into microbatches, in device memory. Which windows it has depends on (data seed,
- * update) only. */
+/* The batch of every update, cut into the microbatches of all replicas, in device memory. Which windows it has depends
+ * on (data seed, update) only. */
 #ifndef PL_TRAIN_BATCH_H
 #define PL_TRAIN_BATCH_H
 
@@ -30,7 +30,7 @@ PL_MUST_CHECK pl_status pl_batches_create(const pl_run_config *config, const pl_
                                           pl_batches *out, pl_err *e);
 void pl_batches_free(pl_batches *b);
 
-/* The microbatch of an update; valid until the update `depth` later is asked for. */
+/* The microbatch of an update, replica after replica; valid until the update `depth` later is asked for. */
 const pl_batch *pl_batches_get(pl_batches *b, int64_t update, size_t microbatch);
 
 /* Splits a window of context + 1 tokens into inputs and targets. */

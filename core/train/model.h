@@ -59,6 +59,9 @@ typedef struct pl_model_type {
   /* Sizes for a microbatch of max_sequences: bytes of a stage's tape, elements of the message between stages. */
   size_t (*tape_bytes)(const pl_model *m, size_t stage);
   size_t (*boundary_size)(const pl_model *m);
+  /* Bytes of a tape with room for what the first half of a split backward leaves for the second: at least tape_bytes;
+   * such a tape serves backward too. */
+  size_t (*split_tape_bytes)(const pl_model *m, size_t stage);
   /* in: message of the previous stage (NULL for the first); out: message to the next (NULL for the last). The tape is
    * filled. */
   void (*forward)(pl_model *m, size_t stage, const pl_real *weights, const pl_batch *b, const pl_real *in, pl_real *out,
@@ -69,8 +72,18 @@ typedef struct pl_model_type {
    * forward. `in` is forward's. */
   void (*backward)(pl_model *m, size_t stage, const pl_real *weights, const pl_batch *b, const pl_real *in, void *tape,
                    const pl_real *dout, pl_real *din, pl_real *grad);
+  /* The halves of backward, for a tape of split_tape_bytes: the input's gives din, and adds to grad what is not worth
+   * postponing; the weight's adds the rest, from what the first left in the tape. Between the two, other microbatches
+   * with tapes of their own may pass; `in` must stay, dout and din need not. When each half takes the microbatches in
+   * the order in which backward would take them, grad has the same bits. */
+  void (*backward_input)(pl_model *m, size_t stage, const pl_real *weights, const pl_batch *b, const pl_real *in,
+                         void *tape, const pl_real *dout, pl_real *din, pl_real *grad);
+  void (*backward_weight)(pl_model *m, size_t stage, const pl_batch *b, const pl_real *in, void *tape, pl_real *grad);
   /* Multiply-adds times 2 of forward and backward per token, for estimates of cost; NULL means unknown. */
   double (*flops_per_token)(const void *config, size_t vocab);
+  /* Those of forward alone, of each layer: layers[shape.layers]; and what the first stage does besides (the embedding)
+   * and the last (head and loss). Only products of matrices count. NULL means unknown: layers count as equal. */
+  void (*layer_flops)(const void *config, size_t vocab, double *layers, double *first, double *last);
 } pl_model_type;
 
 #endif

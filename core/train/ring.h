@@ -14,11 +14,12 @@ typedef struct pl_ring {
   int64_t start;  /* delay_start S: until version S only the newest is read */
 } pl_ring;
 
-/* The version that is `lag` updates old, but not older than the training or the start of the delay:
- * max(newest - lag, min(newest, S)). lag < depth. */
-static inline int64_t pl_ring_version(const pl_ring *r, int64_t lag) {
-  int64_t base = r->newest < r->start ? r->newest : r->start;
-  return r->newest - lag > base ? r->newest - lag : base;
+/* What is `lag` updates older than version `newest`, but not older than the training or the start of the delay:
+ * max(newest - lag, min(newest, S)). lag < depth. A schedule may be ahead of the ring: then the version may not be
+ * there yet. */
+static inline int64_t pl_ring_version(const pl_ring *r, int64_t newest, int64_t lag) {
+  int64_t base = newest < r->start ? newest : r->start;
+  return newest - lag > base ? newest - lag : base;
 }
 
 static inline pl_real *pl_ring_at(const pl_ring *r, int64_t version) { return r->slots[(size_t)version % r->depth]; }

@@ -48,15 +48,15 @@ typedef struct row {
   size_t count;
 } row;
 
-static pl_status line_up(const pl_stage *stages, size_t count, row *out, pl_err *e) {
+static pl_status line_up(const pl_layout *const *layouts, size_t count, row *out, pl_err *e) {
   pl_status st = PL_OK;
   size_t most = 0;
   *out = (row){0};
-  for (size_t p = 0; p < count; p++) most += stages[p].layout->count;
+  for (size_t p = 0; p < count; p++) most += layouts[p]->count;
   PL_TRY(pl_alloc(most, sizeof *out->items, "the table of rules", &out->items, e));
   for (size_t p = 0; p < count; p++)
-    for (size_t i = 0; i < stages[p].layout->count; i++)
-      if (!stages[p].layout->segments[i].tied_copy) out->items[out->count++] = &stages[p].layout->segments[i];
+    for (size_t i = 0; i < layouts[p]->count; i++)
+      if (!layouts[p]->segments[i].tied_copy) out->items[out->count++] = &layouts[p]->segments[i];
 out:
   return st;
 }
@@ -85,12 +85,12 @@ static void write_line(const pl_run_config *config, const row *r, size_t i, pl_s
   pl_str_printf(line, " takes %zu parameters: %s", parameters, pl_str_text(patterns));
 }
 
-pl_status pl_rule_table_say(const pl_run_config *config, const pl_stage *stages, size_t count,
+pl_status pl_rule_table_say(const pl_run_config *config, const pl_layout *const *layouts, size_t count,
                             void (*say)(void *self, const char *line), void *say_self, pl_err *e) {
   pl_status st = PL_OK;
   row r = {0};
   pl_str line = {0}, patterns = {0};
-  PL_TRY(line_up(stages, count, &r, e));
+  PL_TRY(line_up(layouts, count, &r, e));
   for (size_t i = 0; i < r.count; i++) {
     if (!is_first(config, &r, i)) continue;
     write_line(config, &r, i, &line, &patterns);

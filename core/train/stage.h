@@ -1,4 +1,4 @@
-/* What one stage owns while it trains. */
+/* What one stage of the model owns while it trains. */
 #ifndef PL_TRAIN_STAGE_H
 #define PL_TRAIN_STAGE_H
 
@@ -15,7 +15,10 @@ typedef struct pl_stage {
   int64_t delay;           /* steady, in updates */
   size_t parameters;       /* without tied copies */
   pl_ring ring;
-  pl_real *grad;    /* [grad_size] */
+  int64_t applied, delayed; /* updates that the optimizer has made, and of those the ones since delay_start */
+  pl_real **grads;          /* [grad_count] arrays of [grad_size]; update t of replica d adds to number
+                               (t % buffers) * replicas + d */
+  size_t grad_count, buffers, replicas;
   pl_real *u;       /* [size] displacement; free for other uses between updates */
   pl_real *scratch; /* of the optimizer; NULL when it needs none */
   pl_real **state;  /* of the optimizer */
@@ -26,19 +29,38 @@ typedef struct pl_stage {
   size_t kept_count;
 } pl_stage;
 
+typedef struct pl_stage_args {
+  const pl_run_config *config;
+  pl_device *device;
+  const pl_layout *layout;
+  int64_t delay;
+  size_t depth;    /* weight versions */
+  size_t replicas; /* in this process */
+  size_t buffers;  /* 2 when gradients of the next update are added before this one is made, else 1 */
+} pl_stage_args;
+
 /* Does correction c of the config work on a stage of that steady delay? */
 bool pl_correction_active(const pl_run_config *config, size_t c, int64_t delay);
 
-/* Allocates everything for `depth` weight versions. The caller frees, also after a failure. */
-PL_MUST_CHECK pl_status pl_stage_create(const pl_run_config *config, pl_device *device, const pl_layout *layout,
-                                        int64_t delay, size_t depth, pl_stage *out, pl_err *e);
+/* Arrays that its state has there. */
+size_t pl_correction_arrays(const pl_run_config *config, size_t c, int64_t delay);
+
+/* Allocates everything; borrows what the arguments point to. The caller frees, also after a failure. */
+PL_MUST_CHECK pl_status pl_stage_create(const pl_stage_args *args, pl_stage *out, pl_err *e);
 void pl_stage_free(pl_stage *s);
 
 /* Zeroes every array and sets x_0 from host memory x[size]. */
 void pl_stage_start(pl_stage *s, const pl_real *x);
 
-/* Adds the squares of an array of the stage's layout to *sum, segment by segment in their order, without tied copies.
- * Continuing over the stages in order gives the same bits for every number of stages. */
-void pl_stage_add_squares(const pl_stage *s, const pl_real *array, double *sum);
+/* Zeroes the gradients: nothing is in flight. */
+void pl_stage_drop_gradients(pl_stage *s);
+
+static inline pl_real *pl_stage_grad(const pl_stage *s, int64_t update, size_t replica) {
+  return s->grads[(size_t)update % s->buffers * s->replicas + replica];
+}
+
+/* Squared norm of each segment of an array of the stage's layout into out[layout->count]; 0 for tied copies. Added one
+ * by one over the stages in order they give the same bits for every number of stages. */
+void pl_stage_squares(const pl_stage *s, const pl_real *array, double *out);
 
 #endif

@@ -4,7 +4,8 @@
 
 #include <signal.h>
 
-#include "core/config/run_config.h"
+#include "core/config/run_schedule.h"
+#include "core/pipeline/world.h"
 #include "core/train/dataset.h"
 #include "core/train/log_sink.h"
 #include "core/train/model.h"
@@ -28,9 +29,13 @@ typedef struct pl_outcome {
 typedef struct pl_trainer_args {
   const pl_run_config *config; /* checked; borrowed */
   const pl_dataset_type *dataset_type;
-  const pl_dataset *dataset;     /* open, or NULL when the type has no tokens; borrowed */
-  pl_device *device;             /* borrowed */
-  pl_log_sink *sink;             /* borrowed; NULL: no log */
+  const pl_dataset *dataset; /* open, or NULL when the type has no tokens; borrowed */
+  pl_device *device;         /* borrowed */
+  pl_world *world;           /* borrowed; NULL: this process alone. Rank 0's other arguments count for what is
+                                logged, said and asked; the others may have NULL there */
+  const char *root;          /* folder that a custom schedule's relative path is taken from; NULL: the working one */
+  const char *trace_folder;  /* exists; for pipeline.trace; NULL: no traces */
+  pl_log_sink *sink;         /* borrowed; NULL: no log */
   const char *checkpoint_folder; /* exists; NULL: no checkpoints */
   const volatile sig_atomic_t
       *stop; /* when it becomes non-zero: finish the update, checkpoint, PL_END_STOPPED; NULL: never */
@@ -50,21 +55,33 @@ typedef struct pl_trainer_args {
   void *say_self;
 } pl_trainer_args;
 
-/* Relations between sections that no single table can check: batch_tokens against context, stages against layers,
- * microbatches against sequences, the delay list's length, a global clip or a tied head on a per-stage profile without
- * simulate_only, device and precision. */
+/* Relations between sections that no single table can check: batch_tokens against context, stages, chunks and partition
+ * against layers, replicas and microbatches against sequences, the delays against the schedule, the schedule against
+ * its numbers; and what needs every stage (a global clip, a tied head, nonfinite "skip") where the schedule leaves no
+ * time for it, or on a per-stage profile without simulate_only. Of a custom schedule all that its file does not have to
+ * be read for. */
 PL_MUST_CHECK pl_status pl_run_config_check(const pl_run_config *c, pl_err *e);
+PL_MUST_CHECK pl_status pl_run_config_check_with(const pl_run_config *c, pl_run_memo *memo, pl_err *e);
 
-/* True when the run uses simulate_only for what a real pipeline cannot do: a global clip or a tied head on a per-stage
- * delay. The config is checked. */
+/* The rest of a custom schedule's checks, for a config that pl_run_config_check has passed: its file, its delays, what
+ * needs every stage. PL_OK for all other schedules. `root`: the folder that a relative schedule_file is taken from, the
+ * same as for data; NULL: the working folder. */
+PL_MUST_CHECK pl_status pl_run_config_check_file(const pl_run_config *c, const char *root, pl_err *e);
+
+/* True when the run uses simulate_only for what a real pipeline cannot do: a global clip, a tied head or nonfinite
+ * "skip" on a per-stage delay. The config is checked. */
 bool pl_run_config_is_simulated(const pl_run_config *c);
 
-/* Trains to the end, to divergence or to `stop`; resumes from the newest good checkpoint in the folder. Not collective.
- */
+/* Whether that many processes can train the run: 1, or replicas * (1 to stages); more than one only with a schedule
+ * that is not simulated. PL_BAD says what is allowed. */
+PL_MUST_CHECK pl_status pl_run_config_check_ranks(const pl_run_config *c, size_t processes, pl_err *e);
+
+/* Trains to the end, to divergence or to `stop`; resumes from the newest good checkpoint in the folder. Collective: all
+ * get the same outcome. After a failure the world is of no more use: what others wait for never comes. */
 PL_MUST_CHECK pl_status pl_train(const pl_trainer_args *args, pl_outcome *out, pl_err *e);
 
-/* For tests and tools that need the weights: like pl_train, and copies the final x of every stage, in stage order with
- * padding, to the host. *weights is released by pl_free. */
+/* For tests and tools that need the weights: like pl_train, and copies the final x of every stage of this process, in
+ * stage order with padding, to the host. *weights is released by pl_free. */
 PL_MUST_CHECK pl_status pl_train_weights(const pl_trainer_args *args, pl_outcome *out, pl_real **weights, size_t *count,
                                          pl_err *e);
 

@@ -64,11 +64,22 @@ void pl_block_forward(const pl_block_call *c, const pl_real *x, pl_real *y) {
   mlp_forward(c, middle, y);
 }
 
-/* Gradient of a linear layer on the normed input: dnormed (+)= dy W, dW += dy^T normed. */
-static void project_back(const pl_block_call *c, const pl_linear *l, const pl_real *normed, const pl_real *dy, bool add,
-                         pl_real *grad) {
-  pl_linear_backward_weights(c->device, l, rows_of(c), normed, dy, grad);
-  pl_linear_backward_input(c->device, l, c->weights, rows_of(c), dy, add, spare(c, c->scratch_places->dnormed));
+/* The delta of the MLP's first matrix. */
+static pl_real *delta_up(const pl_block_call *c) {
+  return c->shape->gelu ? pl_space_at(c->deltas, c->delta_places->up) : kept(c, c->places->up);
+}
+
+/* From a linear map's delta: dW += delta^T x, which waits when split, and dx (+)= delta W. */
+static void map_backward(const pl_block_call *c, const pl_linear *l, const pl_real *x, const pl_real *delta, bool add,
+                         pl_real *dx, pl_real *grad) {
+  if (!c->split) pl_linear_backward_weights(c->device, l, rows_of(c), x, delta, grad);
+  pl_linear_backward_input(c->device, l, c->weights, rows_of(c), delta, add, dx);
+}
+
+/* A delta that stands in dx, which goes on changing. */
+static void keep_delta(const pl_block_call *c, const pl_real *dx, size_t offset) {
+  if (!c->split) return;
+  c->device->ops->copy(c->device, kept(c, offset), dx, rows_of(c) * c->shape->width * sizeof(pl_real));
 }
 
 static void mlp_backward(const pl_block_call *c, const pl_real *x, pl_real *dx, pl_real *grad) {
@@ -76,18 +87,18 @@ static void mlp_backward(const pl_block_call *c, const pl_real *x, pl_real *dx, 
   const pl_block *b = c->block;
   const pl_block_tape *t = c->places;
   size_t rows = rows_of(c), n = rows * c->shape->ff;
-  pl_real *normed = kept(c, t->mlp_in), *gate = kept(c, t->gate), *up = kept(c, t->up);
-  pl_real *dhidden = spare(c, c->scratch_places->dhidden), *dnormed = spare(c, c->scratch_places->dnormed);
-  pl_linear_backward_weights(d, &b->down, rows, kept(c, t->hidden), dx, grad);
-  pl_linear_backward_input(d, &b->down, c->weights, rows, dx, false, dhidden);
+  pl_real *normed = kept(c, t->mlp_in), *gate = kept(c, t->gate), *up = kept(c, t->up), *dup = delta_up(c);
+  pl_real *dhidden = c->shape->gelu ? dup : spare(c, c->scratch_places->dhidden);
+  pl_real *dnormed = spare(c, c->scratch_places->dnormed);
+  keep_delta(c, dx, t->output);
+  map_backward(c, &b->down, kept(c, t->hidden), dx, false, dhidden, grad);
   if (c->shape->gelu) {
-    d->ops->gelu_backward(d, n, up, dhidden, dhidden);
-    project_back(c, &b->up, normed, dhidden, false, grad);
+    d->ops->gelu_backward(d, n, up, dhidden, dup);
   } else {
-    d->ops->swiglu_backward(d, n, gate, up, dhidden, gate, up); /* the gradients take their place */
-    project_back(c, &b->gate, normed, gate, false, grad);
-    project_back(c, &b->up, normed, up, true, grad);
+    d->ops->swiglu_backward(d, n, gate, up, dhidden, gate, dup); /* the deltas take their place */
+    map_backward(c, &b->gate, normed, gate, false, dnormed, grad);
   }
+  map_backward(c, &b->up, normed, dup, !c->shape->gelu, dnormed, grad);
   pl_norm_backward(d, &b->mlp_norm, c->weights, rows, x, kept(c, t->mlp_stats), dnormed, dx, grad);
 }
 
@@ -95,24 +106,40 @@ static void attention_backward(const pl_block_call *c, const pl_real *x, pl_real
   pl_device *d = c->device;
   const pl_block *b = c->block;
   const pl_block_tape *t = c->places;
+  const pl_block_deltas *p = c->delta_places;
   const pl_block_scratch *s = c->scratch_places;
-  size_t rows = rows_of(c);
   pl_attention shape = attention_of(c);
   const pl_real *normed = kept(c, t->attention_in), *attended = kept(c, t->attended);
-  pl_real *dattended = spare(c, s->dattended), *dq = spare(c, s->dq), *dk = spare(c, s->dk), *dv = spare(c, s->dv);
-  pl_linear_backward_weights(d, &b->o, rows, attended, dx, grad);
-  pl_linear_backward_input(d, &b->o, c->weights, rows, dx, false, dattended);
+  pl_real *dq = pl_space_at(c->deltas, p->q), *dk = pl_space_at(c->deltas, p->k), *dv = pl_space_at(c->deltas, p->v);
+  pl_real *dattended = spare(c, s->dattended), *dnormed = spare(c, s->dnormed);
+  keep_delta(c, dx, t->middle);
+  map_backward(c, &b->o, attended, dx, false, dattended, grad);
   d->ops->attention_backward(d, &shape, kept(c, t->q), kept(c, t->k), kept(c, t->v), attended,
                              kept(c, t->attention_saved), dattended, dq, dk, dv, spare(c, s->attention));
   rotate(c, true, dq, dk);
-  project_back(c, &b->q, normed, dq, false, grad);
-  project_back(c, &b->k, normed, dk, true, grad);
-  project_back(c, &b->v, normed, dv, true, grad);
-  pl_norm_backward(d, &b->attention_norm, c->weights, rows, x, kept(c, t->attention_stats), spare(c, s->dnormed), dx,
-                   grad);
+  map_backward(c, &b->q, normed, dq, false, dnormed, grad);
+  map_backward(c, &b->k, normed, dk, true, dnormed, grad);
+  map_backward(c, &b->v, normed, dv, true, dnormed, grad);
+  pl_norm_backward(d, &b->attention_norm, c->weights, rows_of(c), x, kept(c, t->attention_stats), dnormed, dx, grad);
 }
 
 void pl_block_backward(const pl_block_call *c, const pl_real *x, pl_real *dx, pl_real *grad) {
   mlp_backward(c, kept(c, c->places->middle), dx, grad);
   attention_backward(c, x, dx, grad);
+}
+
+void pl_block_backward_weights(const pl_block_call *c, pl_real *grad) {
+  pl_device *d = c->device;
+  const pl_block *b = c->block;
+  const pl_block_tape *t = c->places;
+  const pl_block_deltas *p = c->delta_places;
+  size_t rows = rows_of(c);
+  const pl_real *attention_in = kept(c, t->attention_in), *mlp_in = kept(c, t->mlp_in);
+  pl_linear_backward_weights(d, &b->down, rows, kept(c, t->hidden), kept(c, t->output), grad);
+  if (!c->shape->gelu) pl_linear_backward_weights(d, &b->gate, rows, mlp_in, kept(c, t->gate), grad);
+  pl_linear_backward_weights(d, &b->up, rows, mlp_in, delta_up(c), grad);
+  pl_linear_backward_weights(d, &b->o, rows, kept(c, t->attended), kept(c, t->middle), grad);
+  pl_linear_backward_weights(d, &b->q, rows, attention_in, pl_space_at(c->deltas, p->q), grad);
+  pl_linear_backward_weights(d, &b->k, rows, attention_in, pl_space_at(c->deltas, p->k), grad);
+  pl_linear_backward_weights(d, &b->v, rows, attention_in, pl_space_at(c->deltas, p->v), grad);
 }

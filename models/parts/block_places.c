@@ -53,20 +53,29 @@ static void tape_places(const pl_block_shape *s, size_t rows, size_t saved, pl_b
   t->bytes = space.bytes;
 }
 
+static void delta_places(const pl_block_shape *s, size_t rows, pl_block_deltas *p) {
+  pl_space space = {0};
+  size_t kv = s->kv_heads * s->head_dim;
+  p->q = pl_space_reals(&space, rows, s->width);
+  p->k = pl_space_reals(&space, rows, kv);
+  p->v = pl_space_reals(&space, rows, kv);
+  p->up = pl_space_reals(&space, s->gelu ? rows : 0, s->ff);
+  p->bytes = space.bytes;
+}
+
 void pl_block_sizes(pl_device *d, const pl_block_shape *s, size_t sequences, size_t context, pl_block_tape *tape,
-                    pl_block_scratch *scratch) {
-  size_t rows = pl_times(sequences, context), kv = s->kv_heads * s->head_dim;
+                    pl_block_deltas *deltas, pl_block_scratch *scratch) {
+  size_t rows = pl_times(sequences, context);
   pl_attention a = {sequences, context, s->heads, s->kv_heads, s->head_dim};
   tape_places(s, rows, d->ops->attention_saved_size(&a), tape);
+  delta_places(s, rows, deltas);
   pl_space attention = {0};
   scratch->dnormed = pl_space_reals(&attention, rows, s->width);
+  scratch->deltas = pl_space_take(&attention, deltas->bytes, 1, 1);
   /* The attention's and the MLP's scratch are never alive together. */
   pl_space mlp = attention;
   scratch->dattended = pl_space_reals(&attention, rows, s->width);
-  scratch->dq = pl_space_reals(&attention, rows, s->width);
-  scratch->dk = pl_space_reals(&attention, rows, kv);
-  scratch->dv = pl_space_reals(&attention, rows, kv);
   scratch->attention = pl_space_reals(&attention, d->ops->attention_scratch_size(&a), 1);
-  scratch->dhidden = pl_space_reals(&mlp, rows, s->ff);
+  scratch->dhidden = pl_space_reals(&mlp, s->gelu ? 0 : rows, s->ff);
   scratch->bytes = attention.bytes > mlp.bytes ? attention.bytes : mlp.bytes;
 }

@@ -19,10 +19,12 @@ double pl_token_loss_sum(pl_device *d, const pl_token_loss *t, const pl_batch *b
   return d->ops->sum_double(d, b->sequences * b->context, losses(t, tape));
 }
 
-void pl_token_loss_backward(pl_device *d, const pl_token_loss *t, const pl_real *weights, const pl_batch *b,
-                            const pl_real *x, void *tape, pl_real *dx, pl_real *grad) {
-  size_t rows = b->sequences * b->context;
-  const pl_real *dlogits = pl_space_at(tape, t->logits);
-  pl_linear_backward_weights(d, &t->head, rows, x, dlogits, grad);
-  pl_linear_backward_input(d, &t->head, weights, rows, dlogits, false, dx);
+void pl_token_loss_backward_input(pl_device *d, const pl_token_loss *t, const pl_real *weights, const pl_batch *b,
+                                  void *tape, pl_real *dx) {
+  pl_linear_backward_input(d, &t->head, weights, b->sequences * b->context, pl_space_at(tape, t->logits), false, dx);
+}
+
+void pl_token_loss_backward_weights(pl_device *d, const pl_token_loss *t, const pl_batch *b, const pl_real *x,
+                                    void *tape, pl_real *grad) {
+  pl_linear_backward_weights(d, &t->head, b->sequences * b->context, x, pl_space_at(tape, t->logits), grad);
 }

@@ -21,8 +21,12 @@ void pl_token_loss_forward(pl_device *d, const pl_token_loss *t, const pl_real *
 /* Sum over tokens in nats; synchronises. */
 double pl_token_loss_sum(pl_device *d, const pl_token_loss *t, const pl_batch *b, void *tape);
 
-/* Overwrites dx, adds to grad. */
-void pl_token_loss_backward(pl_device *d, const pl_token_loss *t, const pl_real *weights, const pl_batch *b,
-                            const pl_real *x, void *tape, pl_real *dx, pl_real *grad);
+/* Overwrites dx. */
+void pl_token_loss_backward_input(pl_device *d, const pl_token_loss *t, const pl_real *weights, const pl_batch *b,
+                                  void *tape, pl_real *dx);
+
+/* Adds to grad; x as in forward. */
+void pl_token_loss_backward_weights(pl_device *d, const pl_token_loss *t, const pl_batch *b, const pl_real *x,
+                                    void *tape, pl_real *grad);
 
 #endif

@@ -18,9 +18,10 @@ typedef struct pl_transformer_config {
   double rope_theta, norm_eps, init_embedding, init_gain, init_std;
 } pl_transformer_config;
 
-/* Where the first and last stage keep what is not a layer's: offsets in their tape, in bytes. */
+/* Where the first and last stage keep what is not a layer's: offsets in their tape, in bytes. With a split backward the
+ * layers' deltas stand from `bytes` on, one area behind the other. */
 typedef struct pl_transformer_ends {
-  size_t embedded, stats, normed, bytes;
+  size_t embedded, stats, normed, bytes, split_bytes;
 } pl_transformer_ends;
 
 struct pl_model {
@@ -35,6 +36,7 @@ struct pl_model {
   pl_token_loss end;
   pl_block_tape places;
   pl_transformer_ends ends[PL_MAX_STAGES]; /* the layers' parts come first, one behind the other */
+  pl_block_deltas delta_places;
   pl_block_scratch scratch_places;
   size_t boundary;
   void *scratch;   /* device: the layers' scratch, then from `residual` on [rows, width] for a gradient */

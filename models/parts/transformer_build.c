@@ -95,11 +95,12 @@ out:
 
 static void size_memory(pl_model *m, size_t sequences) {
   size_t context = (size_t)m->config.context, rows = pl_times(sequences, context), width = m->shape.width;
-  pl_block_sizes(m->device, &m->shape, sequences, context, &m->places, &m->scratch_places);
+  pl_block_sizes(m->device, &m->shape, sequences, context, &m->places, &m->delta_places, &m->scratch_places);
   for (size_t p = 0; p < m->stages.count; p++) {
     pl_transformer_ends *ends = &m->ends[p];
+    size_t layers = m->stages.first[p + 1] - m->stages.first[p];
     pl_space tape = {0};
-    pl_space_take(&tape, m->stages.first[p + 1] - m->stages.first[p], m->places.bytes, 1);
+    pl_space_take(&tape, layers, m->places.bytes, 1);
     if (p == 0) ends->embedded = pl_space_reals(&tape, rows, width);
     if (pl_stage_is_last(&m->stages, p)) {
       ends->stats = pl_space_reals(&tape, pl_norm_stats_size(&m->final_norm, rows), 1);
@@ -107,6 +108,8 @@ static void size_memory(pl_model *m, size_t sequences) {
       pl_token_loss_space(&m->end, rows, &tape);
     }
     ends->bytes = tape.bytes;
+    pl_space_take(&tape, layers, m->delta_places.bytes, 1);
+    ends->split_bytes = tape.bytes;
   }
   m->boundary = pl_times(rows, width);
 }

@@ -1,8 +1,9 @@
-/* pipelag compare A B: two sweep files or result directories side by side. */
+/* pipelag compare A B: two sweep files, result directories or collected files side by side. */
 #include "analysis/compare.h"
 #include "analysis/join.h"
 #include "core/base/fs.h"
 #include "core/base/memory.h"
+#include "results/h5_file.h"
 #include "runners/command.h"
 #include "runners/gap_options.h"
 #include "runners/registries.h"
@@ -16,9 +17,10 @@ typedef struct opened {
   pl_sweep *sweep;
 } opened;
 
+/* Results: a directory, or a file that one was collected into. */
 static pl_status open_directory(const pl_registries *r, const pl_gap_options *o, opened *x, pl_err *e) {
   pl_status st = PL_OK;
-  PL_TRY(pl_catalog_open(r, x->side.name, true, pl_say_stderr, NULL, &x->catalog, e));
+  PL_TRY(pl_catalog_open_any(r, x->side.name, pl_say_stderr, NULL, &x->catalog, e));
   PL_TRY(pl_arms_build(&x->catalog, o->all, o->select_on, &x->arms, e));
   x->side.arms = &x->arms;
   for (size_t i = 0; i < x->catalog.count; i++) {
@@ -44,7 +46,7 @@ out:
 
 static pl_status open_side(const pl_registries *r, const pl_gap_options *o, const char *name, opened *x, pl_err *e) {
   x->side.name = name;
-  pl_status st = pl_path_is_folder(name) ? open_directory(r, o, x, e) : open_file(r, x, e);
+  pl_status st = pl_path_is_folder(name) || pl_h5_is_file(name) ? open_directory(r, o, x, e) : open_file(r, x, e);
   pl_side_sort(&x->side);
   return st;
 }
@@ -92,7 +94,7 @@ out:
 
 const pl_command pl_command_compare = {.name = "compare",
                                        .arguments = "A B",
-                                       .summary = "Compare two sweep files or result directories: keys, runs, losses",
+                                       .summary = "Compare two sweep files, result directories or collected files",
                                        .options = "JCaA1",
                                        .min_args = 2,
                                        .max_args = 2,

@@ -8,6 +8,8 @@
 #include "core/pipeline/schedule_text.h"
 #include "runners/command.h"
 #include "runners/say.h"
+#include "runners/schedule_measured.h"
+#include "runners/schedule_plan.h"
 #include "runners/schedule_view.h"
 
 static pl_status list_schedules(pl_err *e) {
@@ -71,6 +73,9 @@ static pl_status check_use(const pl_options *o, pl_err *e) {
   const pl_schedule_options *s = &o->schedule;
   if (o->json + s->text + (s->svg != NULL) > 1)
     return pl_fail(e, PL_BAD, "schedule: more than one of --json, --text, --svg is given; allowed: one");
+  if (s->costs || s->flops_per_second > 0 || s->bandwidth > 0)
+    return pl_fail(e, PL_BAD,
+                   "schedule: --costs, --flops-per-second or --bandwidth is given without --plan; allowed: with it");
   if (!(s->forward > 0 && s->backward > 0))
     return pl_fail(e, PL_BAD, "--forward, --backward: saw %g, %g; allowed: above 0", s->forward, s->backward);
   if (s->weight > s->backward)
@@ -118,6 +123,8 @@ static pl_status run(const pl_options *o, pl_err *e) {
   pl_schedule *s = NULL;
   const pl_schedule_type *type = NULL;
   pl_str out = {0};
+  if (o->schedule.measured) return pl_schedule_measured(o, e);
+  if (o->schedule.plan || o->schedule.model) return pl_schedule_plan(o, e);
   PL_TRY(check_use(o, e));
   if (o->arg_count == 0 && !o->schedule.file) return list_schedules(e);
   PL_TRY(pl_alloc(1, sizeof *s, "the schedule", &s, e));
@@ -145,7 +152,7 @@ const pl_command pl_command_schedule = {.name = "schedule",
                                         .summary =
                                             "Show a pipeline schedule: grid, delays, versions, bubble; without a "
                                             "name: all",
-                                        .options = "PMUKdNpbgeuIEGJq",
+                                        .options = "PMUKdNpbgeuIEGLOHzBSrJqZ",
                                         .min_args = 0,
                                         .max_args = 1,
                                         .run = run};

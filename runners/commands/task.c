@@ -1,4 +1,5 @@
-/* pipelag task DIR SUBMISSION INDEX: what a job script starts, the runs of one array task. */
+/* pipelag task DIR SUBMISSION INDEX: what a job script starts, the runs of one array task. A run of several processes
+ * is started once more with the same arguments on all of them. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +10,11 @@
 #include "results/json_file.h"
 #include "runners/command.h"
 #include "runners/launchers/local.h"
+#include "runners/launchers/ranks_run.h"
 #include "runners/launchers/slurm/call.h"
 #include "runners/launchers/slurm/submission.h"
 #include "runners/program.h"
+#include "runners/ranks.h"
 #include "runners/signals.h"
 
 enum { USUAL_RESTARTS = 3, REQUEUE_SECONDS = 30 };
@@ -98,6 +101,40 @@ static void count_states(task *t) {
   }
 }
 
+static int64_t max_attempts(const task *t) {
+  int64_t restarts = pl_json_get_int(t->submission.document, "max_restarts", USUAL_RESTARTS);
+  return (restarts < 0 ? 0 : restarts) + 1;
+}
+
+static int64_t resource(const task *t, const char *key) {
+  return pl_json_get_int(pl_json_get(t->submission.document, "resources"), key, 1);
+}
+
+static pl_status train_alone(task *t, const char *note, pl_local_result *r, pl_err *e) {
+  const pl_local_args args = {.dir = t->dir,
+                              .data_root = t->submission.data_root,
+                              .jobs = t->jobs,
+                              .count = t->count,
+                              .under_slurm = true,
+                              .max_attempts = max_attempts(t),
+                              .note = note};
+  return pl_local_run(&args, r, e);
+}
+
+static pl_status start_processes(task *t, pl_local_result *r, pl_err *e) {
+  const pl_json *resources = pl_json_get(t->submission.document, "resources");
+  const pl_ranks_run_args args = {.dir = t->dir,
+                                  .submission = t->submission.number,
+                                  .task = t->index,
+                                  .processes = resource(t, "tasks"),
+                                  .cpus = resource(t, "cpus"),
+                                  .mpirun = strcmp(pl_json_get_string(resources, "mpi", "pmix"), "mpirun") == 0};
+  pl_status st = PL_OK;
+  if (pl_job_is_open(t->jobs) && *pl_signals_stop() == 0) st = pl_ranks_run(&args, t->jobs, e);
+  *r = (pl_local_result){.signal = (int)*pl_signals_stop()};
+  return st;
+}
+
 static pl_status train(task *t, const char *note, pl_local_result *r, pl_err *e) {
   char host[256] = "?";
   gethostname(host, sizeof host - 1);
@@ -106,15 +143,7 @@ static pl_status train(task *t, const char *note, pl_local_result *r, pl_err *e)
          node != NULL ? node : host);
   if (note != NULL) printf("%s\n", note);
   fflush(stdout);
-  int64_t restarts = pl_json_get_int(t->submission.document, "max_restarts", USUAL_RESTARTS);
-  const pl_local_args args = {.dir = t->dir,
-                              .data_root = t->submission.data_root,
-                              .jobs = t->jobs,
-                              .count = t->count,
-                              .under_slurm = true,
-                              .max_attempts = (restarts < 0 ? 0 : restarts) + 1,
-                              .note = note};
-  return pl_local_run(&args, r, e);
+  return resource(t, "tasks") > 1 ? start_processes(t, r, e) : train_alone(t, note, r, e);
 }
 
 /* Only after Slurm's warning, and only this task: SLURM_JOB_ID can be the id of the whole array. */
@@ -155,26 +184,83 @@ static pl_status read_number(const char *what, const char *text, int64_t least, 
   return pl_fail(e, PL_BAD, "%s: saw \"%.100s\"; allowed: a whole number from %" PRId64, what, text, least);
 }
 
-static pl_status run(const pl_options *o, pl_err *e) {
-  task t = {.dir = o->args[0]};
-  pl_local_result r;
-  pl_status st = PL_OK;
-  char *note = NULL;
+/* *note is released by pl_free. */
+static pl_status open_task(const pl_options *o, task *t, char **note, pl_err *e) {
   int64_t number;
-  pl_signals_install(false);
-  pl_signals_be_patient();
+  pl_status st = PL_OK;
+  t->dir = o->args[0];
   PL_TRY(read_number("SUBMISSION", o->args[1], 1, &number, e));
-  PL_TRY(read_number("INDEX", o->args[2], 0, &t.index, e));
-  PL_TRY(pl_submission_read(t.dir, number, &t.submission, e));
-  PL_TRY(find_jobs(&t, e));
-  PL_TRY(compare_program(&t, &note, e));
+  PL_TRY(read_number("INDEX", o->args[2], 0, &t->index, e));
+  PL_TRY(pl_submission_read(t->dir, number, &t->submission, e));
+  PL_TRY(find_jobs(t, e));
+  PL_TRY(compare_program(t, note, e));
+out:
+  return st;
+}
+
+static void close_task(task *t) {
+  for (size_t i = 0; i < t->count; i++) pl_free(t->jobs[i].label);
+  pl_free(t->jobs);
+  pl_submission_free(&t->submission);
+}
+
+static pl_status run_task(const pl_options *o, pl_err *e) {
+  task t = {0};
+  pl_local_result r;
+  char *note = NULL;
+  pl_status st = PL_OK;
+  PL_TRY(open_task(o, &t, &note, e));
   PL_TRY(train(&t, note, &r, e));
   st = finish(&t, &r);
 out:
   pl_free(note);
-  for (size_t i = 0; i < t.count; i++) pl_free(t.jobs[i].label);
-  pl_free(t.jobs);
-  pl_submission_free(&t.submission);
+  close_task(&t);
+  return st;
+}
+
+/* Of rank 0. How the run ended whoever started the processes reads from its folder. */
+static pl_status lead(const task *t, const char *note, pl_world *world, pl_err *e) {
+  pl_run_one_result r;
+  const pl_run_one_args args = {.sweep_dir = t->dir,
+                                .data_root = t->submission.data_root,
+                                .id = t->jobs[0].id,
+                                .wait = true,
+                                .max_attempts = max_attempts(t),
+                                .note = note,
+                                .stop = pl_signals_stop(),
+                                .world = world};
+  return pl_run_one(&args, &r, e);
+}
+
+/* One of the processes of a run. */
+static pl_status run_together(const pl_options *o, pl_world *world, pl_err *e) {
+  task t = {0};
+  char *note = NULL;
+  pl_run_one_result r;
+  pl_signals_install(true);
+  pl_signals_be_patient();
+  pl_status st = world->rank == 0 ? open_task(o, &t, &note, e) : PL_OK;
+  if (st == PL_OK && t.count > 1)
+    st = pl_fail(e, PL_BAD, "%s: task %" PRId64 " has %zu runs; allowed: one that several processes train", t.dir,
+                 t.index, t.count);
+  PL_TRY(world->type->agree(world, st, e));
+  st = world->rank == 0 ? lead(&t, note, world, e) : pl_run_follow(world, pl_signals_stop(), &r, e);
+  if (st != PL_OK) pl_ranks_end(world, PL_FAIL, e);
+out:
+  pl_free(note);
+  close_task(&t);
+  return st;
+}
+
+static pl_status run(const pl_options *o, pl_err *e) {
+  pl_world *world = NULL;
+  pl_signals_install(false);
+  pl_signals_be_patient();
+  if (!pl_world_launched()) return run_task(o, e);
+  pl_status st = pl_world_open(&world, e);
+  if (st != PL_OK) return st;
+  st = world->size > 1 ? run_together(o, world, e) : run_task(o, e);
+  pl_ranks_close(world, e);
   return st;
 }
 
@@ -184,4 +270,5 @@ const pl_command pl_command_task = {.name = "task",
                                     .options = "",
                                     .min_args = 3,
                                     .max_args = 3,
+                                    .together = true,
                                     .run = run};

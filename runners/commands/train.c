@@ -7,6 +7,7 @@
 #include "runners/command.h"
 #include "runners/plan.h"
 #include "runners/progress.h"
+#include "runners/ranks.h"
 #include "runners/run_one.h"
 #include "runners/say.h"
 #include "runners/signals.h"
@@ -61,50 +62,86 @@ static void print_result(const pl_plan *p, const pl_run_one_result *r) {
   printf("results: %s\n", p->dir);
 }
 
-static pl_status train(const pl_options *o, pl_plan *p, pl_err *e) {
-  view v = {.progress = pl_progress_begin(o->quiet), .first_step = -1, .val_loss = (double)NAN};
+/* Rank 0 leads, the others follow; with one process rank 0 is alone. */
+static pl_status train_together(const pl_options *o, pl_plan *p, pl_world *world, pl_run_one_result *r, pl_err *e) {
+  view v = {.first_step = -1, .val_loss = (double)NAN};
   pl_signals_install(true);
-  pl_run_one_args args = {.sweep_dir = p->dir,
-                          .data_root = p->data_root,
-                          .id = p->jobs[0].id,
-                          .stop = pl_signals_stop(),
-                          .progress = on_progress,
-                          .progress_self = &v};
-  pl_run_one_result r;
-  pl_status st = pl_run_one(&args, &r, e);
+  if (world->rank > 0) return pl_run_follow(world, pl_signals_stop(), r, e);
+  v.progress = pl_progress_begin(o->quiet);
+  const pl_run_one_args args = {.sweep_dir = p->dir,
+                                .data_root = p->data_root,
+                                .id = p->jobs[0].id,
+                                .stop = pl_signals_stop(),
+                                .world = world,
+                                .progress = on_progress,
+                                .progress_self = &v};
+  pl_status st = pl_run_one(&args, r, e);
   pl_progress_end(&v.progress);
-  if (st != PL_OK) return PL_FAIL;
-  if (r.elsewhere) return pl_fail(e, PL_FAIL, "%s: the run is being trained by another process", p->dir);
-  if (!o->json)
-    print_result(p, &r);
-  else if ((st = print_json(p, r.state, &r.outcome, e)) != PL_OK)
-    return st;
+  return st;
+}
+
+static pl_status train(const pl_options *o, pl_plan *p, pl_world *world, pl_err *e) {
+  pl_run_one_result r;
+  pl_status st = train_together(o, p, world, &r, e);
+  if (st != PL_OK) {
+    pl_ranks_end(world, PL_FAIL, e);
+    return PL_FAIL;
+  }
+  if (r.elsewhere)
+    return world->rank > 0 ? PL_FAIL : pl_fail(e, PL_FAIL, "%s: the run is being trained by another process", p->dir);
+  if (world->rank == 0 && !o->json) print_result(p, &r);
+  if (world->rank == 0 && o->json && (st = print_json(p, r.state, &r.outcome, e)) != PL_OK) return st;
   if (r.state == PL_RUN_STOPPED) return PL_STOPPED;
   return r.state == PL_RUN_DIVERGED && o->strict_diverged ? PL_FAIL : PL_OK;
 }
 
-static pl_status run(const pl_options *o, pl_err *e) {
-  pl_plan plan;
+static pl_status check_ranks(pl_plan *p, const pl_world *world, pl_err *e) {
+  const pl_sweep_run *run = NULL;
+  pl_sweep_rewind(p->sweep);
+  pl_status st = pl_sweep_next(p->sweep, &run, e);
+  if (st != PL_OK || run == NULL || pl_run_config_check_ranks(run->config, world->size, e) == PL_OK) return st;
+  return pl_err_prefix(e, "%s", pl_sweep_path(p->sweep));
+}
+
+/* Everything that can be refused, then the directory. */
+static pl_status prepare(const pl_options *o, pl_plan *p, const pl_world *world, pl_err *e) {
   pl_options any_count = *o; /* the refusal below says more than the one of --max-runs */
   any_count.yes = true;
-  pl_status st = pl_plan_make(&any_count, o->args[0], &plan, e);
-  if (st != PL_OK) return st;
-  if (plan.count != 1)
-    st = pl_fail(e, PL_BAD, "%s: holds %zu runs; allowed: one (`pipelag run` takes sweeps)", o->args[0], plan.count);
-  else if (o->dry_run && o->json)
-    st = print_json(&plan, pl_run_state_of(plan.dir, plan.jobs[0].id), NULL, e);
-  else if (o->dry_run)
-    printf("1 run %016" PRIx64 " in %s\n", plan.jobs[0].id, plan.dir);
-  else if ((st = pl_plan_freeze(&plan, e)) == PL_OK)
-    st = train(o, &plan, e);
+  pl_status st = PL_OK;
+  PL_TRY(pl_plan_make(&any_count, o->args[0], p, e));
+  if (p->count != 1)
+    PL_TRY(pl_fail(e, PL_BAD, "%s: holds %zu runs; allowed: one (`pipelag run` takes sweeps)", o->args[0], p->count));
+  PL_TRY(check_ranks(p, world, e));
+  if (!o->dry_run)
+    st = pl_plan_freeze(p, e);
+  else if (o->json)
+    st = print_json(p, pl_run_state_of(p->dir, p->jobs[0].id), NULL, e);
+  else
+    printf("1 run %016" PRIx64 " in %s\n", p->jobs[0].id, p->dir);
+out:
+  return st;
+}
+
+static pl_status run(const pl_options *o, pl_err *e) {
+  pl_plan plan = {0};
+  pl_world *world = NULL;
+  pl_status st = PL_OK;
+  PL_TRY(pl_world_open(&world, e));
+  if (world->rank == 0) st = prepare(o, &plan, world, e);
+  PL_TRY(world->type->agree(world, st, e));
+  if (!o->dry_run) st = train(o, &plan, world, e);
+out:
+  pl_ranks_close(world, e);
   pl_plan_free(&plan);
   return st;
 }
 
-const pl_command pl_command_train = {.name = "train",
-                                     .arguments = "RUN.json",
-                                     .summary = "Train one run; run it again to resume",
-                                     .options = "SonqDrJ",
-                                     .min_args = 1,
-                                     .max_args = 1,
-                                     .run = run};
+const pl_command pl_command_train = {
+    .name = "train",
+    .arguments = "RUN.json",
+    .summary = "Train one run, under mpirun with its stages on several processes; run it again to resume",
+    .options = "SonqDrJ",
+    .min_args = 1,
+    .max_args = 1,
+    .together = true,
+    .run = run};

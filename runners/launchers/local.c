@@ -17,7 +17,7 @@
 #include "core/base/clock.h"
 #include "core/base/fs.h"
 #include "core/base/memory.h"
-#include "results/journal_format.h"
+#include "results/journal.h"
 #include "runners/launchers/cpus.h"
 #include "runners/progress.h"
 #include "runners/run_one.h"

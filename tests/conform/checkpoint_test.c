@@ -49,9 +49,17 @@ static char *path_of(int64_t step, char *path) {
   return path;
 }
 
+static char *stage_path(int64_t step, size_t stage, char *path) {
+  snprintf(path, PATH, "%s/step-%010lld.stage-%03zu.ckpt", folder, (long long)step, stage);
+  return path;
+}
+
+/* The manifest with the files of both stages, or none of them. */
 static bool has(int64_t step) {
   char path[PATH];
-  return access(path_of(step, path), F_OK) == 0;
+  bool manifest = access(path_of(step, path), F_OK) == 0;
+  for (size_t p = 0; p < 2; p++) assert_int_equal(access(stage_path(step, p, path), F_OK) == 0, manifest);
+  return manifest;
 }
 
 #define MLP                                                                                                            \
@@ -63,7 +71,7 @@ static void open_mlp(rig *r, const char *optimizer, const char *correction, cons
   snprintf(json, sizeof json,
            "{" MLP ", 'optimizer': '%s', 'correction': %s, 'train': {'steps': %d, 'batch_tokens': 8, 'val_tokens': 16, "
            "'val_every': 3, 'clip_scope': 'stage', 'warmup': 3, 'lr_schedule': 'cosine'%s}, 'delay': [3, 1], "
-           "'delay_start': 2, 'pipeline': {'stages': 2, 'microbatches': 2}}",
+           "'simulate_only': true, 'delay_start': 2, 'pipeline': {'stages': 2, 'microbatches': 2}}",
            optimizer, correction, STEPS, rest);
   rig_open(r, NULL, json);
 }
@@ -138,9 +146,8 @@ static void leave_two(rig *r) {
   r->log_length = 1000000;
 }
 
-static void change_byte(int64_t step, long at, int whence) {
-  char path[PATH];
-  FILE *f = fopen(path_of(step, path), "r+b");
+static void change_byte(const char *path, long at, int whence) {
+  FILE *f = fopen(path, "r+b");
   assert_non_null(f);
   assert_int_equal(fseek(f, at, whence), 0);
   int byte = fgetc(f);
@@ -149,10 +156,9 @@ static void change_byte(int64_t step, long at, int whence) {
   assert_int_equal(fclose(f), 0);
 }
 
-static void cut(int64_t step, off_t by) {
-  char path[PATH];
+static void cut(const char *path, off_t by) {
   struct stat info;
-  assert_int_equal(stat(path_of(step, path), &info), 0);
+  assert_int_equal(stat(path, &info), 0);
   assert_int_equal(truncate(path, info.st_size - by), 0);
 }
 
@@ -162,16 +168,25 @@ static void falls_back(void **state) {
   open_mlp(&whole, "adamw", "'ef'", "");
   rig_train(&whole);
   open_mlp(&part, "adamw", "'ef'", ", 'checkpoint_every': 2");
-  for (int damage = 0; damage < 6; damage++) {
+  for (int damage = 0; damage < 12; damage++) {
     leave_two(&part);
-    char path[PATH];
-    if (damage == 0) cut(9, 1);
-    if (damage == 1) assert_int_equal(truncate(path_of(9, path), 0), 0);
-    if (damage == 2) assert_int_equal(truncate(path_of(9, path), 40), 0);
-    if (damage == 3) change_byte(9, -20, SEEK_END);
-    if (damage == 4) change_byte(9, 64, SEEK_SET);
-    if (damage == 5) change_byte(9, 4, SEEK_SET);
+    char manifest[PATH], stage[PATH], other[PATH];
+    path_of(9, manifest);
+    stage_path(9, damage % 2 == 0, stage);
+    const char *path = damage < 6 ? manifest : stage;
+    if (damage % 6 == 0) cut(path, 1);
+    if (damage % 6 == 1) assert_int_equal(truncate(path, 0), 0);
+    if (damage % 6 == 2) assert_int_equal(truncate(path, 40), 0);
+    if (damage % 6 == 3) change_byte(path, -20, SEEK_END);
+    if (damage % 6 == 4) change_byte(path, 64, SEEK_SET);
+    if (damage == 5) change_byte(path, 4, SEEK_SET);
+    /* A whole file, but of another step: both checksums fit, only not each other. */
+    if (damage == 11) assert_int_equal(rename(stage_path(8, 1, other), stage_path(9, 1, stage)), 0);
     rig_train(&part);
+    if (damage == 11) {
+      assert_int_equal(part.outcome.resumed_from, -1);
+      continue;
+    }
     assert_int_equal(part.outcome.resumed_from, 8);
     assert_int_equal(part.said, 2);
     expect_same(&whole, &part, 9);
@@ -179,8 +194,9 @@ static void falls_back(void **state) {
     assert_true(has(8) && has(10));
   }
   leave_two(&part);
-  cut(8, 5);
-  cut(9, 5);
+  char path[PATH];
+  cut(path_of(8, path), 5);
+  cut(stage_path(9, 1, path), 5);
   rig_train(&part);
   assert_int_equal(part.outcome.resumed_from, -1);
   expect_same(&whole, &part, 0);
@@ -379,7 +395,7 @@ static void fill_disk(void *self, int64_t step, int64_t steps, double train_loss
   (void)steps;
   (void)train_loss;
   (void)val_loss;
-  snprintf(path, sizeof path, "%s/step-%010d.ckpt.tmp", folder, 8);
+  snprintf(path, sizeof path, "%s/step-%010d.stage-001.ckpt.tmp", folder, 8);
   if (step == 7) assert_int_equal(symlink("/dev/full", path), 0);
 }
 
@@ -400,7 +416,9 @@ static void cannot_write(void **state) {
   part.point_count = 0;
   assert_int_equal(pl_train(&part.args, &part.outcome, &e), PL_FAIL);
   assert_non_null(strstr(e.text, "No space left on device"));
-  assert_true(has(4) && !has(8));
+  char path[PATH];
+  assert_true(has(4));
+  assert_int_not_equal(access(path_of(8, path), F_OK), 0); /* stage 0 has a file there, which counts for nothing */
   part.args.progress = NULL;
   part.log_length = 1000000;
   rig_train(&part);
@@ -420,7 +438,8 @@ static bool is_owned(void *self) {
  * file being written may be the other process's. */
 static void a_lost_run_is_not_published(void **state) {
   (void)state;
-  for (owned_for = 2; owned_for <= 3; owned_for++) {
+  /* A checkpoint asks six times: before and after each stage's file, twice for the manifest. */
+  for (owned_for = 6; owned_for < 12; owned_for++) {
     rig r;
     pl_err e = {0};
     char path[PATH];
@@ -431,9 +450,14 @@ static void a_lost_run_is_not_published(void **state) {
     asked = 0;
     assert_int_equal(pl_train(&r.args, &r.outcome, &e), PL_FAIL);
     assert_non_null(strstr(e.text, "another process took the run over"));
-    assert_true(has(4) && !has(8));
-    snprintf(path, sizeof path, "%s/step-%010d.ckpt.tmp", folder, 8);
-    assert_int_equal(access(path, F_OK) == 0, owned_for == 3);
+    assert_true(has(4));
+    assert_int_not_equal(access(path_of(8, path), F_OK), 0);
+    for (size_t p = 0; p < 2; p++) {
+      const int before = 6 + 2 * (int)p;
+      assert_int_equal(access(stage_path(8, p, path), F_OK) == 0, owned_for > before + 1);
+      snprintf(path + strlen(path), sizeof path - strlen(path), ".tmp");
+      assert_int_equal(access(path, F_OK) == 0, owned_for == before + 1);
+    }
     rig_close(&r);
   }
 }

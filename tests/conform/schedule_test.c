@@ -1,10 +1,9 @@
-/* The checker and the engine on schedules that the program does not offer yet, written here by hand: GPipe, 1F1B,
- * PipeDream-2BW, PipeDream with stashing. Their delays are derived, and the engine gives the bits of `lagged` with the
- * same delays. Broken schedules are refused. */
-#include "core/pipeline/engine.h"
-#include "core/pipeline/library.h"
-#include "core/train/batch.h"
-#include "core/train/step.h"
+/* The checker on schedules that are written here by hand: GPipe, 1F1B, PipeDream-2BW, PipeDream with stashing. Their
+ * delays are derived; broken ones are refused. And all schedules trained in one process: they give the bits of `lagged`
+ * with the delays that they are said to have. */
+#include <unistd.h>
+
+#include "core/pipeline/schedule_text.h"
 #include "tests/conform/train_rig.h"
 
 enum { STAGES = 4, UPDATES = 9 };
@@ -86,22 +85,9 @@ static void pipedream(pl_schedule *s, size_t m) {
   }
 }
 
-/* The library's. */
-static void named(const char *name, pl_schedule *s, size_t m) {
-  pl_err e = {0};
-  const pl_schedule_args a = {.stages = STAGES, .microbatches = m, .allow_min_microbatches = true};
-  rig_must(pl_schedule_make(pl_schedule_find(name, &e), &a, s, &e), &e);
-}
-static void named_gpipe(pl_schedule *s, size_t m) { named("gpipe", s, m); }
-static void named_1f1b(pl_schedule *s, size_t m) { named("1f1b", s, m); }
-static void named_2bw(pl_schedule *s, size_t m) { named("2bw", s, m); }
-static void named_pipedream(pl_schedule *s, size_t m) { named("pipedream", s, m); }
-static void named_vertical(pl_schedule *s, size_t m) { named("pipedream-vertical", s, m); }
-static void named_wpipe(pl_schedule *s, size_t m) { named("wpipe", s, m); }
-
 /* Three updates that read two versions back, then for ever: the first microbatch one back, the second the newest. */
 static void calms_down(pl_schedule *s, size_t m) {
-  *s = (pl_schedule){.name = "calms down", .stages = STAGES, .microbatches = m};
+  *s = (pl_schedule){.name = "calms-down", .stages = STAGES, .microbatches = m};
   for (size_t p = 0; p < STAGES; p++) {
     pl_program *program = &s->program[p];
     for (size_t update = 0; update < 4; update++) {
@@ -237,168 +223,88 @@ static void broken_schedules(void **state) {
   }
 }
 
-/* Everything that the trainer puts around the engine, but for the schedule. */
-typedef struct bench {
-  rig r;
-  pl_model *model;
-  pl_stage stage[STAGES];
-  pl_batches batches;
-  pl_counters counters;
-  pl_step step;
-  pl_engine *engine;
-  bool arrived[STAGES];
-  double losses[UPDATES];
-  const int64_t *delays; /* [UPDATES] to be measured; NULL: the steady one after its ramp */
-} bench;
+#define TRANSFORMER                                                                                                    \
+  "{'model': {'type': 'transformer', 'layers': 4, 'd_model': 16, 'heads': 2, 'context': 8, 'tied': %s}, 'data': "      \
+  "{'type': 'synthetic', 'vocab': 16}, 'optimizer': {'type': 'adamw', 'lr': 0.01}, 'correction': 'ef', 'train': "      \
+  "{'steps': %d, 'batch_tokens': 56, 'val_tokens': 16, 'val_every': 4, 'clip': 0.5, 'clip_scope': '%s'}, "
 
-static const pl_batch *on_batch(void *self, int64_t update, size_t microbatch) {
-  return pl_batches_get(&((bench *)self)->batches, update, microbatch);
-}
-
-static pl_update_verdict on_update(void *self, size_t stage, int64_t update) {
-  bench *b = self;
-  if (b->counters.step > update) return PL_UPDATE_DONE;
-  b->arrived[stage] = true;
-  for (size_t p = 0; p < STAGES; p++)
-    if (!b->arrived[p]) return PL_UPDATE_WAIT;
-  for (size_t p = 0; p < STAGES; p++) {
-    int64_t steady = b->stage[p].delay;
-    int64_t ramp = update < steady ? update : steady;
-    assert_int_equal(pl_engine_delay(b->engine, p), b->delays ? b->delays[update] : ramp);
-    b->arrived[p] = false;
-  }
-  pl_update u = {.loss = pl_engine_loss(b->engine) / (double)b->r.config.train.batch_tokens};
-  b->losses[update] = u.loss;
-  pl_step_apply(&b->step, false, &u);
-  return PL_UPDATE_DONE;
-}
-
-static void run_engine(bench *b, const pl_schedule *s) {
-  static const size_t first[STAGES + 1] = {0, 1, 2, 3, 4};
-  pl_err e = {0};
-  pl_device *d = b->r.device;
-  const pl_run_config *c = &b->r.config;
-  const pl_model_type *type = (const pl_model_type *)c->model.type;
-  pl_schedule_facts facts = check(s);
-  pl_transport *transport = NULL;
-  pl_model_shape shape = {0};
-  bool halted = false;
-  type->shape(c->model.config, &shape);
-  const pl_model_env env = {.device = d,
-                            .stages = STAGES,
-                            .first_layer = first,
-                            .vocab = b->r.args.dataset_type->vocab(b->r.dataset),
-                            .max_sequences = 8};
-  rig_must(type->create(c->model.config, &env, &b->model, &e), &e);
-  rig_must(pl_batches_create(c, &shape, d, b->r.args.dataset_type, b->r.dataset, facts.updates_open, &b->batches, &e),
-           &e);
-  rig_must(pl_transport_local(d, s, &facts, type->boundary_size(b->model), &transport, &e), &e);
-  pl_engine_args args = {.device = d,
-                         .model_type = type,
-                         .model = b->model,
-                         .schedule = s,
-                         .facts = &facts,
-                         .transport = transport,
-                         .self = b,
-                         .batch = on_batch,
-                         .update = on_update};
-  b->counters = pl_counters_new();
-  b->step = (pl_step){.config = c, .device = d, .stages = b->stage, .counters = &b->counters};
-  b->step.tied = type->tie && type->tie(b->model, &b->step.tie);
-  for (size_t p = 0; p < STAGES; p++) {
-    const pl_layout *layout = type->layout(b->model, p);
-    pl_real *x = NULL;
-    rig_must(pl_alloc(layout->size, sizeof *x, "test", &x, &e), &e);
-    pl_layout_init(layout, (uint64_t)c->root.seed, x);
-    rig_must(pl_stage_create(c, d, layout, facts.delay[p], facts.depth[p], &b->stage[p], &e), &e);
-    pl_stage_start(&b->stage[p], x);
-    pl_free(x);
-    args.stage[p] = (pl_engine_stage){.ring = &b->stage[p].ring, .grad = b->stage[p].grad};
-  }
-  rig_must(pl_engine_create(&args, &b->engine, &e), &e);
-  pl_engine_start(b->engine, 0, UPDATES);
-  for (int64_t t = 1; t <= UPDATES; t++) rig_must(pl_engine_run(b->engine, t, &halted, &e), &e);
-  assert_false(halted);
-  pl_engine_destroy(b->engine);
-  transport->type->destroy(transport);
-}
-
-static void close_engine(bench *b) {
-  for (size_t p = 0; p < STAGES; p++) pl_stage_free(&b->stage[p]);
-  pl_batches_free(&b->batches);
-  ((const pl_model_type *)b->r.config.model.type)->destroy(b->model);
-}
-
-/* The trainer's `lagged` against the engine with another schedule of the same delays. */
-static bool same_bits(void (*make)(pl_schedule *s, size_t m), size_t m, const char *delay, const char *tied) {
-  bench b = {0};
-  pl_schedule s;
+static void open_run(rig *r, const char *tied, const char *scope, const char *pipeline, size_t m) {
   char json[RIG_TEXT];
-  snprintf(
-      json, sizeof json,
-      "{'model': {'type': 'transformer', 'layers': 4, 'd_model': 16, 'heads': 2, 'context': 8, 'tied': %s}, 'data': "
-      "{'type': 'synthetic', 'vocab': 16}, 'optimizer': {'type': 'adamw', 'lr': 0.01}, 'correction': 'ef', 'delay': "
-      "%s, "
-      "'simulate_only': true, 'train': {'steps': %d, 'batch_tokens': 56, 'val_tokens': 16, 'clip': 0.5}, 'pipeline': "
-      "{'stages': %d, 'microbatches': %zu}}",
-      tied, delay, UPDATES, STAGES, m);
-  rig_open(&b.r, NULL, json);
-  rig_train(&b.r);
-  make(&s, m);
-  run_engine(&b, &s);
-  size_t at = 0;
-  bool same = true;
-  for (size_t p = 0; p < STAGES; p++) {
-    size_t n = b.stage[p].layout->size;
-    same = same && rig_same(pl_ring_newest(&b.stage[p].ring), b.r.weights + at, n * sizeof(pl_real));
-    at += n;
-  }
-  for (size_t t = 0; t < UPDATES; t++)
-    same = same && rig_same(&b.losses[t], &b.r.points[t + 1].values[PL_SERIES_train_loss], sizeof(double));
-  close_engine(&b);
-  pl_schedule_free(&s);
-  rig_close(&b.r);
+  int length = snprintf(json, sizeof json, TRANSFORMER, tied, UPDATES, scope);
+  snprintf(json + length, sizeof json - (size_t)length, "%s, 'microbatches': %zu, 'stages': %d}}", pipeline, m, STAGES);
+  rig_open(r, NULL, json);
+}
+
+/* Weights, and every figure of every point. */
+static bool same_run(const rig *a, const rig *b) {
+  bool same = rig_same_weights(a, b) && a->point_count == b->point_count;
+  for (size_t i = 0; i < a->point_count && same; i++)
+    same = rig_same(a->points[i].values, b->points[i].values, PL_SERIES_seconds * sizeof(double));
   return same;
 }
 
-static void engine_gives_the_bits_of_lagged(void **state) {
-  (void)state;
-  static const char *const tied[] = {"false", "true"};
-  for (size_t i = 0; i < 2; i++) {
-    assert_true(same_bits(gpipe, 3, "0", tied[i]));
-    assert_true(same_bits(one_f_one_b, 4, "0", tied[i]));
-    assert_true(same_bits(two_bw, 4, "1", tied[i]));
-    assert_true(same_bits(two_bw, 7, "1", tied[i]));
-    assert_true(same_bits(pipedream, 1, "'pipedream'", tied[i]));
-  }
-  for (size_t i = 0; i < 2; i++) {
-    assert_true(same_bits(named_gpipe, 4, "0", tied[i]));
-    assert_true(same_bits(named_1f1b, 3, "0", tied[i]));
-    assert_true(same_bits(named_2bw, 3, "1", tied[i]));
-    assert_true(same_bits(named_2bw, 5, "1", tied[i]));
-    assert_true(same_bits(named_pipedream, 1, "'pipedream'", tied[i]));
-    assert_true(same_bits(named_vertical, 1, "3", tied[i]));
-    assert_true(same_bits(named_wpipe, 2, "[1, 1, 0, 0]", tied[i]));
-  }
-  assert_false(same_bits(two_bw, 4, "2", "false"));
-  assert_false(same_bits(pipedream, 1, "[3, 2, 1, 1]", "false"));
+/* Lagged with these delays against another schedule that is said to have them. */
+static bool same_bits(const char *schedule, size_t m, const char *delay, const char *tied, const char *scope) {
+  rig simulated, real;
+  char pipeline[256];
+  snprintf(pipeline, sizeof pipeline, "'delay': %s, 'simulate_only': true, 'pipeline': {'partition': 'even'", delay);
+  open_run(&simulated, tied, scope, pipeline, m);
+  rig_train(&simulated);
+  snprintf(pipeline, sizeof pipeline,
+           "'pipeline': {'partition': 'even', 'allow_min_microbatches': %s, 'schedule': '%s'",
+           strcmp(schedule, "2bw") == 0 ? "true" : "false", schedule);
+  open_run(&real, tied, scope, pipeline, m);
+  rig_train(&real);
+  bool same = same_run(&simulated, &real);
+  rig_close(&real);
+  rig_close(&simulated);
+  return same;
 }
 
-/* The largest over the microbatches of this update, not of an earlier one. */
-static void engine_measures_each_update(void **state) {
+static void schedules_give_the_bits_of_lagged(void **state) {
   (void)state;
-  static const int64_t delays[UPDATES] = {0, 1, 2, 1, 1, 1, 1, 1, 1};
-  bench b = {.delays = delays};
+  static const char *const tied[] = {"false", "true"}, *const scopes[] = {"stage", "global"};
+  for (size_t i = 0; i < 2; i++)
+    for (size_t c = 0; c < 2; c++) {
+      assert_true(same_bits("gpipe", 4, "0", tied[i], scopes[c]));
+      assert_true(same_bits("1f1b", 3, "0", tied[i], scopes[c]));
+      assert_true(same_bits("1f1b", 7, "0", tied[i], scopes[c]));
+      assert_true(same_bits("zb-h1", 4, "0", tied[i], scopes[c]));
+      assert_true(same_bits("2bw", 3, "1", tied[i], scopes[c]));
+      assert_true(same_bits("2bw", 4, "1", tied[i], scopes[c]));
+      assert_true(same_bits("2bw", 7, "1", tied[i], scopes[c]));
+      assert_true(same_bits("pipedream-vertical", 1, "3", tied[i], scopes[c]));
+    }
+  assert_true(same_bits("pipedream", 1, "'pipedream'", "false", "stage"));
+  assert_true(same_bits("pipedream", 1, "[3, 2, 1, 0]", "false", "stage"));
+  assert_true(same_bits("wpipe", 2, "[1, 1, 0, 0]", "false", "stage"));
+  assert_false(same_bits("2bw", 4, "2", "false", "stage"));
+  assert_false(same_bits("2bw", 4, "0", "true", "global"));
+  assert_false(same_bits("pipedream", 1, "[3, 2, 1, 1]", "false", "stage"));
+}
+
+/* The measured delay is the largest over the microbatches of this update, not of an earlier one. */
+static void delay_is_measured_in_each_update(void **state) {
+  (void)state;
+  static const double delays[UPDATES] = {0, 1, 2, 1, 1, 1, 1, 1, 1};
+  rig r;
   pl_schedule s;
-  rig_open(&b.r, NULL,
-           "{'model': {'type': 'mlp', 'layers': 4, 'hidden': 6, 'context': 8}, 'data': {'type': 'synthetic', 'vocab': "
-           "16}, 'optimizer': 'sgd', 'train': {'steps': 9, 'batch_tokens': 32, 'val_tokens': 16}, 'pipeline': "
-           "{'stages': 4, 'microbatches': 2}}");
+  pl_str text = {0};
+  char path[] = "/tmp/pl_schedule_test.XXXXXX", pipeline[256];
+  int fd = mkstemp(path);
+  assert_true(fd >= 0);
   calms_down(&s, 2);
-  run_engine(&b, &s);
-  close_engine(&b);
+  pl_schedule_write(&s, &text);
+  assert_int_equal(write(fd, text.text, text.length), text.length);
+  assert_int_equal(close(fd), 0);
+  snprintf(pipeline, sizeof pipeline, "'delay': 1, 'pipeline': {'schedule': 'custom', 'schedule_file': '%s'", path);
+  open_run(&r, "false", "stage", pipeline, 2);
+  rig_train(&r);
+  for (size_t t = 0; t < UPDATES; t++) assert_true(r.points[t + 1].values[PL_SERIES_delay] == delays[t]);
+  rig_close(&r);
+  pl_str_free(&text);
   pl_schedule_free(&s);
-  rig_close(&b.r);
+  assert_int_equal(unlink(path), 0);
 }
 
 int main(void) {
@@ -406,8 +312,8 @@ int main(void) {
       cmocka_unit_test(facts_are_derived),
       cmocka_unit_test(lagged_facts),
       cmocka_unit_test(broken_schedules),
-      cmocka_unit_test(engine_gives_the_bits_of_lagged),
-      cmocka_unit_test(engine_measures_each_update),
+      cmocka_unit_test(schedules_give_the_bits_of_lagged),
+      cmocka_unit_test(delay_is_measured_in_each_update),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -325,22 +325,6 @@ static void memory_of_a_stage(void **state) {
   pl_schedule_free(&s);
 }
 
-static void engine_refuses_what_it_cannot_run(void **state) {
-  (void)state;
-  static const char *const cases[][2] = {{"zb-h1", "cannot run a split backward"},
-                                         {"interleaved-1f1b", "cannot run 2 chunks a stage; allowed: 1"}};
-  for (size_t i = 0; i < 2; i++) {
-    pl_schedule s;
-    pl_engine *engine = NULL;
-    pl_err e = {0};
-    make(cases[i][0], 4, 4, 0, &s);
-    const pl_engine_args args = {.schedule = &s};
-    assert_int_equal(pl_engine_create(&args, &engine, &e), PL_BAD);
-    assert_non_null(strstr(e.text, cases[i][1]));
-    pl_schedule_free(&s);
-  }
-}
-
 static void many_stages(void **state) {
   (void)state;
   const double P = PL_SCHEDULE_STAGES, m = 128;
@@ -352,15 +336,10 @@ static void many_stages(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(vectors_are_derived),
-      cmocka_unit_test(the_table_of_the_literature),
-      cmocka_unit_test(delays_of_microbatches),
-      cmocka_unit_test(slack_is_derived),
-      cmocka_unit_test(any_number_of_updates),
-      cmocka_unit_test(links_take_time),
-      cmocka_unit_test(memory_of_a_stage),
-      cmocka_unit_test(engine_refuses_what_it_cannot_run),
-      cmocka_unit_test(many_stages),
+      cmocka_unit_test(vectors_are_derived),    cmocka_unit_test(the_table_of_the_literature),
+      cmocka_unit_test(delays_of_microbatches), cmocka_unit_test(slack_is_derived),
+      cmocka_unit_test(any_number_of_updates),  cmocka_unit_test(links_take_time),
+      cmocka_unit_test(memory_of_a_stage),      cmocka_unit_test(many_stages),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

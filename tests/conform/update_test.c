@@ -195,7 +195,6 @@ static void tied_copies_share_the_gradient(void **state) {
   rig r;
   pl_err e = {0};
   pl_training *t = NULL;
-  bool halted = false;
   rig_open(&r, NULL,
            "{'model': {'type': 'transformer', 'layers': 2, 'd_model': 8, 'heads': 2, 'tied': true, 'context': 8}, "
            "'data': {'type': 'synthetic', 'vocab': 16}, 'optimizer': 'adamw', 'delay': 1, 'correction': 'ef', 'train': "
@@ -203,10 +202,16 @@ static void tied_copies_share_the_gradient(void **state) {
   rig_must(pl_alloc(1, sizeof *t, "test", &t, &e), &e);
   rig_must(pl_training_open(&r.args, t, &e), &e);
   pl_training_start(t);
-  pl_engine_start(t->engine, 0, 4);
-  rig_must(pl_engine_run(t->engine, 3, &halted, &e), &e);
-  const pl_tie *tie = &t->step.tie;
-  assert_true(t->step.tied && tie->head_stage == 1 && tie->count == 16 * 8);
+  pl_training_begin(t, 0, false);
+  while (t->last_boundary < 3) {
+    bool moved = false;
+    rig_must(pl_engine_step(t->replica[0].engine, &moved, &e), &e);
+    rig_must(pl_work_advance(t, &moved, &e), &e);
+    rig_must(pl_report_read(t, &moved, &e), &e);
+    assert_true(moved);
+  }
+  const pl_tie *tie = &t->tie;
+  assert_true(t->tied && tie->head_stage == 1 && tie->count == 16 * 8);
   for (size_t i = 0; i < t->stage[0].kept_count; i++)
     assert_memory_equal(t->stage[0].kept[i] + tie->embedding, t->stage[1].kept[i] + tie->head,
                         tie->count * sizeof(pl_real));
@@ -360,7 +365,7 @@ static void layers_and_seeds(void **state) {
         json, sizeof json,
         "{'model': {'type': 'mlp', 'layers': 7, 'hidden': 6, 'context': 4}, 'data': {'type': 'synthetic', 'vocab': "
         "16}, 'optimizer': 'sgd', 'seed': 5, 'train': {'steps': 1, 'batch_tokens': 4, 'val_tokens': 4%s}, "
-        "'pipeline': {'stages': 3}}",
+        "'pipeline': {'stages': 3, 'partition': 'even'}}",
         cases[i].given);
     rig_open(&r, NULL, json);
     rig_must(pl_alloc(1, sizeof *t, "test", &t, &e), &e);

@@ -105,6 +105,7 @@ kill -KILL $pid && kill -KILL "$trainer" 2>/dev/null || true
 wait $pid 2>/dev/null || true
 wait_for sh -c "! kill -0 $trainer 2>/dev/null"
 expect 1 '^ +1 lost +retry runs it on from its last checkpoint' "$PIPELAG" status long
+cp -r long one-lost
 expect 0 '1 runs are open' "$PIPELAG" retry long --lost
 
 echo "-- many runs are not changed without being asked"
@@ -119,13 +120,34 @@ expect 2 'would retry 21' "$PIPELAG" retry many --cancelled </dev/null
 expect 0 '21 runs are open' "$PIPELAG" retry many --cancelled -y
 expect 3 'matches 0 runs' "$PIPELAG" cancel many 99
 
-echo "-- --watch: plain lines in a file, to the end"
+echo "-- --watch: in a file a block of plain text for each change, to the end"
 "$PIPELAG" run sweep.json -q -o watched --set train.steps=300000 >/dev/null 2>&1 & pid=$!
 wait_for test -e watched/state/running
 "$PIPELAG" status watched --watch >watch.txt
 wait $pid
-grep -q ' running' watch.txt && tail -1 watch.txt | grep -q '^small: 10 runs, 10 done$' || fail "watch: $(cat watch.txt)"
+grep -qE '^ +[0-9]+ running' watch.txt && [ "$(tail -1 watch.txt)" = "      10 done" ] || fail "watch: $(cat watch.txt)"
+[ "$(grep -c '^small: 10 runs ' watch.txt)" -ge 2 ] || fail "it looked once: $(cat watch.txt)"
+awk -v RS= '$0 == last { exit 1 } { last = $0 }' watch.txt || fail "the same block twice: $(cat watch.txt)"
 ! grep -q $'\033' watch.txt || fail "terminal codes in a file"
+"$PIPELAG" status watched --watch --json >watch.txt
+[ "$(wc -l <watch.txt)" = 1 ] && grep -q '"done":10,' watch.txt || fail "watch --json: $(cat watch.txt)"
+
+echo "-- --watch: a signal ends it, with the exit status that status has; so does that nothing moves"
+"$PIPELAG" run sweep.json -q -o endless -j 1 --set train.steps=50000000 >/dev/null 2>&1 & pid=$!
+wait_for test -e endless/state/running
+for signal in TERM INT; do
+  "$PIPELAG" status endless --watch >watch.txt & watcher=$!
+  wait_for grep -q ' running' watch.txt
+  kill -$signal $watcher
+  wait $watcher || fail "interrupted by $signal: exit $?: $(cat watch.txt)"
+done
+kill -TERM $pid && wait $pid 2>/dev/null || true
+expect 1 '^ +1 lost ' "$PIPELAG" status one-lost --watch
+if command -v script >/dev/null; then
+  script -qec "stty rows 5 cols 40; exec '$PIPELAG' status watched --watch --runs" /dev/null </dev/null >screen.txt
+  [ "$(wc -l <screen.txt)" = 4 ] && grep -q $'^\033\\[H.*small: 10 runs .*\033\\[K' screen.txt || fail "screen: $(cat -v screen.txt)"
+  grep -q '^\.\.\. 10 more lines' screen.txt || fail "cut at the last row: $(cat -v screen.txt)"
+fi
 
 echo "-- a fake Slurm: odd states are there, nothing is called ended, without accounting what is gone is lost"
 bin=$PWD/bin

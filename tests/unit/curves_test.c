@@ -72,7 +72,7 @@ static void h5py_reads_a_curve(void **state) {
                      "assert (np.isnan(f[\"weight_norm\"][:]) == (s % 10 != 0)).all()\n"
                      "print(f.attrs[\"id\"], f.attrs[\"attempts\"], f.attrs[\"generator\"])\n"
                      "import json\nprint(json.loads(f.attrs[\"config\"])[\"name\"])\n"),
-      "attempt delay delay_mean lr seconds step tokens train/clip_scale train/grad_norm train/loss update_norm "
+      "attempt bubble delay delay_mean lr seconds step tokens train/clip_scale train/grad_norm train/loss update_norm "
       "val/loss "
       "val/loss_y weight_norm\n"
       "int64 int64 float64 (41,)\n0123456789abcdef 2 pipelag\nd\xc3\xa9lai\n");
@@ -167,9 +167,20 @@ static void a_full_disk_is_a_failure_and_no_crash(void **state) {
   pl_json_release(document);
 }
 
+static void write_times(const char *path) {
+  pl_journal *j;
+  assert_int_equal(pl_times_open(path, 3, 1, &j, NULL), PL_OK);
+  for (int step = 1; step < 12; step++) {
+    const pl_stage_times times[] = {{step, 0.1, 0.2}, {step, 0.3, 0.4}, {step + 0.5, 0.5, 0.6}};
+    assert_int_equal(pl_times_write(j, step, times, NULL), PL_OK);
+  }
+  pl_journal_close(j);
+}
+
 enum { RUNS = 6 };
 
-/* Runs 0..3 are done, with curves of 10, 11, ... points; 4 has only a config, 5 not even a folder. */
+/* Runs 0..3 are done, with curves of 10, 11, ... points, 2 with the times of its stages; 4 has only a config, 5 not
+ * even a folder. */
 static void make_sweep(const char *dir, uint64_t ids[RUNS]) {
   pl_freeze *f;
   pl_err e = {0};
@@ -198,6 +209,10 @@ static void make_sweep(const char *dir, uint64_t ids[RUNS]) {
       }
       pl_journal_close(j);
       assert_int_equal(pl_curve_read(path, &c, &e), PL_OK);
+      pl_free(path);
+      assert_int_equal(pl_run_path(dir, ids[i], "times", &path, &e), PL_OK);
+      if (i == 2) write_times(path);
+      assert_int_equal(pl_times_read(path, &c.times, &e), PL_OK);
       pl_free(path);
       assert_int_equal(pl_run_path(dir, ids[i], "curves.h5", &path, &e), PL_OK);
       pl_json *dump = pl_run_config_dump(&config);
@@ -256,7 +271,10 @@ static void h5py_reads_a_collected_sweep(void **state) {
                      "print(repr(a[\"optimizer.lr\"]), a[\"optimizer.type\"], repr(a[\"optimizer.nesterov\"]))\n"
                      "print(a[\"delay\"], a[\"train.steps\"], a[\"train.lr_schedule.type\"], a[\"correction.type\"])\n"
                      "print(a[\"name\"], \"notes\" in a, a[\"state\"], a[\"attempts\"], repr(a[\"error\"]))\n"
-                     "p = f[\"runs\"][t[\"id\"].asstr()[5]]\nprint(p[\"step\"].shape, p.attrs[\"state\"])\n"),
+                     "p = f[\"runs\"][t[\"id\"].asstr()[5]]\nprint(p[\"step\"].shape, p.attrs[\"state\"])\n"
+                     "print([i for i, id in enumerate(t[\"id\"].asstr()) if \"stages\" in f[\"runs\"][id]])\n"
+                     "g = f[\"runs\"][t[\"id\"].asstr()[2]][\"stages\"]\n"
+                     "print(g[\"step\"][:3], g[\"busy\"][2], g[\"idle\"].attrs[\"unit\"])\n"),
       "swe\xc3\xa9p 6\n"
       "[0 1 2 3 4 5] [ 0  1  2  3  4 -1] [1 1 1 1 1 1] [100 101 102 103   0   0]\n"
       "lr=0.01 lr=0.02 lr=0.03 lr=0.04 lr=0.05 lr=0.06\n"
@@ -268,7 +286,7 @@ static void h5py_reads_a_collected_sweep(void **state) {
       "0.02 adamw True\n"
       "[3 1 0] 100 cosine ef\n"
       "d\xc3\xa9lai False done 1 ''\n"
-      "(0,) pending\n");
+      "(0,) pending\n[2]\n[1 2 3] [3.  3.  3.5] s\n");
 }
 
 /* Named, rebuilt, and the other runs are there. */

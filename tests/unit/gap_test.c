@@ -365,15 +365,18 @@ static void mixed_machines_are_flagged(void **state) {
   write_meta(&c, &c.runs[1], "Xeon", "aa", true);
   write_meta(&c, &c.runs[3], "Xeon", "aa", false);
   t = compute(&c, &(pl_gap_options){0});
-  assert_true(warned(&t, "the compared runs were not all made alike; cpu \"EPYC\" (5 runs), \"Xeon\" (2 runs); 2 runs "
-                         "differ in this from a synchronous run of the same seed"));
+  /* The values come in the order of the arms' ids. */
+  assert_true(warned(&t, "the compared runs were not all made alike; cpu \""));
+  assert_true(warned(&t, "\"EPYC\" (5 runs)") && warned(&t, "\"Xeon\" (2 runs)"));
+  assert_true(warned(&t, "; 2 runs differ in this from a synchronous run of the same seed"));
   assert_true(warned(&t, "1 run was resumed by another program"));
   assert_false(warned(&t, "data fingerprint"));
   pl_analysis_free(&t);
   write_meta(&c, &c.runs[1], "EPYC", "cc", true);
   write_meta(&c, &c.runs[3], "EPYC", "aa", true);
   t = compute(&c, &(pl_gap_options){0});
-  assert_true(warned(&t, "alike; data fingerprint \"aa\" (5 runs), \"cc\" (1 run), \"bb\" (1 run); 1 run differs"));
+  assert_true(warned(&t, "alike; data fingerprint ") && warned(&t, "; 1 run differs"));
+  assert_true(warned(&t, "\"aa\" (5 runs)") && warned(&t, "\"cc\" (1 run)") && warned(&t, "\"bb\" (1 run)"));
   pl_analysis_free(&t);
   pl_catalog_free(&c);
   assert_int_equal(nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS), 0);

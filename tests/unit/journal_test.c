@@ -7,7 +7,7 @@
 #include "results/journal.h"
 #include "results/journal_format.h"
 
-enum { HEADER = sizeof(pl_journal_header), RECORD = sizeof(pl_journal_record) };
+enum { HEADER = sizeof(pl_journal_header), RECORD = PL_RECORD_SIZE(PL_SERIES_COUNT) };
 
 /* One attempt that writes the points first..last. */
 static void write_attempt(const char *path, int64_t first, int64_t last) {
@@ -180,7 +180,7 @@ static void other_versions_and_other_files_are_refused(void **state) {
   pl_journal *j;
   pl_curve c;
   in_temp(state, "journal", path);
-  pl_journal_header other = pl_journal_header_make();
+  pl_journal_header other = pl_journal_header_make(&pl_journal_of_points, PL_SERIES_COUNT);
   other.version = 7;
   other.record_size = 256;
   other.checksum = pl_hash(&other, offsetof(pl_journal_header, checksum));
@@ -203,6 +203,66 @@ static void other_versions_and_other_files_are_refused(void **state) {
   assert_int_equal(read_bytes(path, &kept), sizeof garbage); /* refused, not overwritten */
   assert_memory_equal(kept, garbage, sizeof garbage);
   pl_free(kept);
+}
+
+/* A journal of a build that did not know the last series: 11 of them in records of 128 bytes. */
+static void journals_with_fewer_series_are_read_and_continued(void **state) {
+  enum { OLD = 11, OLD_RECORD = 128 };
+  char path[256], *bytes;
+  pl_journal *j;
+  pl_curve_row last;
+  in_temp(state, "journal", path);
+  assert_int_equal(pl_journal_open_as(path, &pl_journal_of_points, OLD, 1, &j, NULL), PL_OK);
+  for (int64_t step = 1; step <= 700; step++) {
+    const pl_point p = point_at(step, 1);
+    assert_int_equal(pl_journal_write(j, &p, NULL), PL_OK);
+  }
+  pl_journal_close(j);
+  assert_int_equal(read_bytes(path, &bytes), HEADER + 702 * OLD_RECORD);
+  const uint32_t expected[] = {1, OLD_RECORD, OLD, 0};
+  assert_memory_equal(bytes + 8, expected, sizeof expected);
+  write_attempt(path, 600, 750);
+  pl_curve c = read_curve(path);
+  assert_int_equal(c.count, 750);
+  assert_int_equal(c.damaged, 0);
+  for (size_t i = 0; i < c.count; i++) {
+    pl_point p = point_at((int64_t)i + 1, i < 599 ? 1 : 2);
+    for (size_t k = OLD; k < PL_SERIES_COUNT; k++) p.values[k] = (double)NAN;
+    assert_memory_equal(&c.rows[i].point, &p, sizeof p);
+  }
+  assert_int_equal(pl_journal_last_attempt(path), 2);
+  assert_true(pl_journal_last_point(path, &last));
+  assert_memory_equal(&last, &c.rows[749], sizeof last);
+  pl_curve_free(&c);
+  pl_free(bytes);
+  size_t length = read_bytes(path, &bytes);
+  bytes[12]++; /* of the header: the records tell their size */
+  write_bytes(path, bytes, length);
+  c = read_curve(path);
+  assert_int_equal(c.count, 750);
+  assert_int_equal(c.damaged, 1);
+  pl_curve_free(&c);
+  pl_free(bytes);
+}
+
+/* A later build's. */
+static void journals_with_more_series_are_refused(void **state) {
+  char path[256];
+  pl_curve c;
+  pl_journal *j;
+  pl_err e = {0};
+  in_temp(state, "journal", path);
+  const pl_journal_header more = pl_journal_header_make(&pl_journal_of_points, PL_SERIES_COUNT + 1);
+  write_bytes(path, &more, sizeof more);
+  assert_int_equal(pl_curve_read(path, &c, &e), PL_FAIL);
+  assert_says(&e, "a journal of version 1 with records of 168 bytes; this pipelag reads version 1 with records of 128 "
+                  "to 160 bytes");
+  assert_int_equal(pl_journal_open(path, &j, NULL), PL_FAIL);
+  const pl_journal_header times = pl_journal_header_make(&pl_journal_of_times, 12);
+  write_bytes(path, &times, sizeof times);
+  e = (pl_err){0};
+  assert_int_equal(pl_curve_read(path, &c, &e), PL_FAIL);
+  assert_says(&e, "is no journal of pipelag");
 }
 
 /* Writes points as fast as it can, telling after each how far it is; goes on where `from` says. */
@@ -316,6 +376,8 @@ int main(void) {
       IN_TEMP(torn_beginning_starts_over),
       IN_TEMP(flipped_bytes_are_found_and_the_others_survive),
       IN_TEMP(other_versions_and_other_files_are_refused),
+      IN_TEMP(journals_with_fewer_series_are_read_and_continued),
+      IN_TEMP(journals_with_more_series_are_refused),
       IN_TEMP(killed_writers_lose_at_most_the_last_record),
       IN_TEMP(full_disk_is_a_failure_that_leaves_whole_records),
       IN_TEMP(sync_gives_the_length_and_open_the_one_found),

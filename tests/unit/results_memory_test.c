@@ -121,9 +121,39 @@ static void every_allocation_may_fail(void **state) {
   pl_json_release(l.document);
 }
 
+static pl_status record_times(const char *path, pl_times *out, pl_err *e) {
+  pl_status st = PL_OK;
+  pl_journal *j = NULL;
+  const pl_stage_times times[] = {{1, 2, 3}, {4, 5, 6}};
+  *out = (pl_times){0};
+  PL_TRY(pl_times_open(path, 2, 1, &j, e));
+  for (int64_t step = 1; step < 3; step++) PL_TRY(pl_times_write(j, step, times, e));
+  PL_TRY(pl_times_read(path, out, e));
+out:
+  pl_journal_close(j);
+  return st;
+}
+
+static void times_may_lack_memory(void **state) {
+  char path[256];
+  in_temp(state, "times", path);
+  for (long n = 0;; n++) {
+    pl_times t;
+    pl_err e = {0};
+    left = n;
+    failed = false;
+    pl_status st = record_times(path, &t, &e);
+    left = -1;
+    if (st == PL_OK) assert_true(!failed && t.count == 2 && t.damaged == 0);
+    pl_times_free(&t);
+    if (!failed) break;
+    assert_true(st == PL_FAIL && e.text[0] != '\0');
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(every_allocation_may_fail, make_temp, remove_temp)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(every_allocation_may_fail, make_temp, remove_temp),
+                                     cmocka_unit_test_setup_teardown(times_may_lack_memory, make_temp, remove_temp)};
   let_json_fail();
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/config/run_config.h"
+#include "core/config/run_schedule.h"
 
 /* Every allocation of pipelag's own is counted here, and the one at `failing` fails. The linker takes this definition
  * instead of libc's. */
@@ -150,6 +150,11 @@ static void defaults_are_filled_in(void **state) {
   assert_int_equal(b.config.train.data_seed, -1);
   assert_int_equal(b.config.pipeline.stages, 1);
   assert_int_equal(b.config.root.delay.count, 1);
+  assert_string_equal(pl_run_config_schedule_name(&b.config), "lagged");
+  assert_int_equal(b.config.pipeline.replicas, 1);
+  assert_int_equal(b.config.pipeline.partition.count, 0);
+  assert_int_equal(b.config.pipeline.partition.word, PL_PARTITION_FLOPS);
+  assert_true(b.config.pipeline.watchdog == 600);
   assert_null(b.config.root.name);
   pl_json_release(b.document);
 }
@@ -182,13 +187,22 @@ static void bad_runs_say_why(void **state) {
       {"{" RUN "\"adamw\",\"train.step\":2}",
        "r: train.step: unknown key \"step\" (of train); did you mean \"steps\"?; allowed: steps, batch_tokens, warmup, "
        "clip, clip_scope, weight_decay, weight_decay_form, nonfinite, data_seed, val_every, val_tokens, log_every, "
-       "checkpoint_every"},
+       "checkpoint_every, probe_every"},
       {"{" RUN "\"adamw\",\"optimiser\":2}",
        "r: optimiser: unknown key \"optimiser\" (of a run); did you mean \"optimizer\"?; allowed: model, data, "
        "optimizer, "
        "correction, train, pipeline, name, notes, seed, delay, delay_start, simulate_only, precision, device"},
       {"{" RUN "\"adamw\",\"delay\":-1}", "r: delay: -1 is out of range; allowed: from 0 to 1024"},
       {"{" RUN "\"adamw\",\"seed\":2.5}", "r: seed: must be a whole number >= 0, not 2.5"},
+      {"{" RUN "\"adamw\",\"pipeline.schedule\":\"2wb\"}",
+       "r: pipeline.schedule: \"2wb\"; did you mean \"2bw\"?; allowed: lagged, gpipe, 1f1b, interleaved-1f1b, zb-h1, "
+       "2bw, pipedream, pipedream-vertical, accumulate-newest, wpipe, custom"},
+      {"{" RUN "\"adamw\",\"pipeline.partition\":[3,0]}",
+       "r: pipeline.partition[1]: 0 is out of range; allowed: from 1 to 65536"},
+      {"{" RUN "\"adamw\",\"pipeline.partition\":\"flop\"}",
+       "r: pipeline.partition: must be a whole number from 1 to 65536, a list of these, or flops, even, not the string "
+       "\"flop\"; did you mean \"flops\"?"},
+      {"{" RUN "\"adamw\",\"pipeline.watchdog\":-1}", "r: pipeline.watchdog: -1 is out of range; allowed: >= 0"},
       {"{" RUN "\"adamw\",\"pipeline\":4}", "r: pipeline: must be an object, not a whole number"},
       {"{" RUN "\"adamw\",\"model.heads\":3}", "r: model.heads: 3 heads do not divide width 64"},
       {"{" RUN "\"adamw\",\"data\":\"bytes\"}", "r: data.train: missing; a string or a list of strings is needed"},
@@ -216,7 +230,9 @@ static void writing_does_not_change_the_id(void **state) {
   static const char *const same[] = {
       "{\"optimizer\":\"adamw\",\"train\":{\"steps\":1e1},\"model\":{\"type\":\"net\"}}",
       "{\"optimizer\":{\"beta2\":0.950,\"type\":\"adamw\",\"lr\":1e-3},\"train.steps\":10.0,\"model\":\"net\"}",
-      "{" RUN "\"adamw\",\"name\":\"x\",\"notes\":\"y\",\"train.log_every\":7,\"train.checkpoint_every\":3}",
+      "{" RUN "\"adamw\",\"name\":\"x\",\"notes\":\"y\",\"train.log_every\":7,\"train.checkpoint_every\":3,"
+      "\"train.probe_every\":2}",
+      "{" RUN "\"adamw\",\"pipeline\":{\"trace\":5,\"watchdog\":0,\"schedule\":\"lagged\",\"partition\":\"flops\"}}",
       "{" RUN
       "\"adamw\",\"correction\":\"none\",\"data\":\"none\",\"train.lr_schedule\":{\"type\":\"cosine\",\"final\":0.1}}",
       "{" RUN
@@ -235,6 +251,14 @@ static void writing_does_not_change_the_id(void **state) {
       "{" RUN "\"adamw\",\"train.lr_schedule.final\":0}",
       "{" RUN "\"adamw\",\"device\":\"paranoid\"}",
       "{" RUN "\"adamw\",\"pipeline.stages\":2}",
+      "{" RUN "\"adamw\",\"pipeline.replicas\":2}",
+      "{" RUN "\"adamw\",\"pipeline.partition\":\"even\"}",
+      "{" RUN "\"adamw\",\"pipeline.partition\":[2]}",
+      "{" RUN "\"adamw\",\"pipeline.allow_min_microbatches\":true}",
+      "{" RUN "\"adamw\",\"pipeline.schedule\":\"1f1b\"}",
+      "{" RUN "\"adamw\",\"pipeline.schedule\":\"1f1b\",\"pipeline.chunks\":1}",
+      "{" RUN "\"adamw\",\"pipeline.schedule\":\"custom\",\"pipeline.schedule_file\":\"a\"}",
+      "{" RUN "\"adamw\",\"pipeline.schedule\":\"custom\",\"pipeline.schedule_file\":\"b\"}",
   };
   enum { OTHERS = sizeof other / sizeof *other };
   for (size_t i = 0; i < sizeof same / sizeof *same; i++)
@@ -315,14 +339,17 @@ static void train_objects_are_their_keys(void **state) {
 static const char rich[] =
     "{\"name\":\"n\\u00e9\",\"model\":{\"type\":\"net\",\"width\":96,\"heads\":3},\"optimizer\":{\"type\":\"muon\","
     "\"lr\":4e-3,\"adamw\":{\"lr\":null}},\"train\":{\"steps\":12,\"lr_schedule\":{\"type\":\"cosine\",\"final\":0}},"
-    "\"delay\":[3,2,1,0],\"correction\":[{\"type\":\"ef\",\"lambda\":0.5},\"ahead\"],\"pipeline\":{\"stages\":4},"
+    "\"delay\":[3,2,1,0],\"correction\":[{\"type\":\"ef\",\"lambda\":0.5},\"ahead\"],\"pipeline\":{\"stages\":4,"
+    "\"schedule\":\"pipedream\"},"
     "\"data\":{\"type\":\"bytes\",\"train\":\"t.txt\"}}";
 
 static void dumps_build_the_same_config(void **state) {
   (void)state;
   static const char *const runs[] = {rich, "{" RUN "\"adamw\"}",
                                      "{" RUN "\"muon\",\"correction\":\"ef\",\"delay\":[1]}",
-                                     "{" RUN "\"muon\",\"delay\":\"pipedream\"}"};
+                                     "{" RUN "\"muon\",\"delay\":\"pipedream\"}",
+                                     "{" RUN "\"muon\",\"pipeline\":{\"schedule\":\"custom\",\"schedule_file\":\"s\","
+                                     "\"stages\":2,\"chunks\":2,\"partition\":[1,2,3,4]},\"delay\":[1,1]}"};
   for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
     built b, again;
     build(runs[i], &b);

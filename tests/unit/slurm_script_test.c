@@ -70,6 +70,24 @@ static void arguments_say_what_is_wanted(void **state) {
   pl_script_free(&s);
 }
 
+static void the_script_says_what_starts_several_processes(void **state) {
+  (void)state;
+  static const char *const starters[] = {[PL_SLURM_PMIX] =
+                                             "# It starts the 4 processes of a run with srun --mpi=pmix.\n",
+                                         [PL_SLURM_MPIRUN] = "# It starts the 4 processes of a run with mpirun.\n"};
+  pl_slurm_config c = defaults();
+  pl_script s = make(&c, "/r", "/p", "x");
+  assert_null(strstr(s.text.text, "processes"));
+  pl_script_free(&s);
+  c.tasks = 4;
+  for (c.mpi = PL_SLURM_PMIX; c.mpi <= PL_SLURM_MPIRUN; c.mpi++) {
+    s = make(&c, "/r", "/p", "x");
+    assert_non_null(strstr(s.text.text, starters[c.mpi]));
+    assert_non_null(strstr(s.text.text, "exec '/p' task '/r' 7 \"$SLURM_ARRAY_TASK_ID\"\n"));
+    pl_script_free(&s);
+  }
+}
+
 static void short_jobs_are_warned_at_half_time(void **state) {
   (void)state;
   pl_slurm_config c = defaults();
@@ -169,6 +187,7 @@ static void words_are_shown_for_a_shell(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(arguments_say_what_is_wanted),
+      cmocka_unit_test(the_script_says_what_starts_several_processes),
       cmocka_unit_test(short_jobs_are_warned_at_half_time),
       cmocka_unit_test(output_goes_into_the_directory),
       cmocka_unit_test_setup_teardown(hostile_names_are_only_names, make_temp, remove_temp),

@@ -28,28 +28,37 @@ static pl_status load(const char *text, pl_slurm_section **out, pl_err *e) {
   return st;
 }
 
-/* A run whose delay and stages are given; `document` holds its texts. */
-static void make_run(int delay, int stages, pl_json **document, pl_run_config *out) {
+/* A run of which these are given; `document` holds its texts. */
+static void make_run(const char *delay, int stages, const char *pipeline, pl_json **document, pl_run_config *out) {
   pl_registries registries = pl_registries_all();
   char text[512];
   pl_err e = {0};
   snprintf(
       text, sizeof text,
       "{\"model\": {\"type\": \"transformer\", \"layers\": 8}, \"data\": {\"type\": \"synthetic\"}, \"optimizer\": "
-      "\"sgd\", \"train\": {\"steps\": 10, \"clip_scope\": \"stage\"}, \"delay\": %d, \"pipeline\": {\"stages\": %d}}",
-      delay, stages);
+      "\"sgd\", \"train\": {\"steps\": 10, \"clip_scope\": \"stage\"}, %s \"pipeline\": {\"stages\": %d%s}}",
+      delay, stages, pipeline);
   *document = parse(text);
   if (pl_run_config_from_json(&registries, *document, "run", out, &e) != PL_OK) fail_msg("%s", e.text);
 }
 
-static const pl_slurm_config *ask(pl_slurm_section *s, int delay, int stages) {
+static pl_status ask_for(pl_slurm_section *s, const char *delay, int stages, const char *pipeline,
+                         const pl_slurm_config **c, pl_err *e) {
   static pl_run_config run;
   pl_json *document;
+  make_run(delay, stages, pipeline, &document, &run);
+  pl_status st = pl_slurm_section_for(s, &run, c, e);
+  pl_json_release(document);
+  return st;
+}
+
+/* Of a pipeline that may be on several processes; its delay is 0 or 1. */
+static const pl_slurm_config *ask(pl_slurm_section *s, int delay, int stages) {
   const pl_slurm_config *c = NULL;
   pl_err e = {0};
-  make_run(delay, stages, &document, &run);
-  if (pl_slurm_section_for(s, &run, &c, &e) != PL_OK) fail_msg("%s", e.text);
-  pl_json_release(document);
+  const char *schedule =
+      delay == 0 ? ", \"schedule\": \"1f1b\", \"microbatches\": 8" : ", \"schedule\": \"2bw\", \"microbatches\": 8";
+  if (ask_for(s, "", stages, schedule, &c, &e) != PL_OK) fail_msg("%s", e.text);
   return c;
 }
 
@@ -81,7 +90,7 @@ static void every_key_is_read(void **state) {
                      "\"snapshot\": true, \"mpi\": \"mpirun\", \"setup\": [\"module load x\", \"set -e\"], "
                      "\"options\": [\"--reservation=x\", \"--exclusive\"], \"env\": {\"A\": \"x y\", \"N\": 3}}";
   if (load(text, &s, &e) != PL_OK) fail_msg("%s", e.text);
-  const pl_slurm_config *c = ask(s, 0, 1);
+  const pl_slurm_config *c = ask(s, 0, 4);
   assert_string_equal(c->partition, "gpu,long");
   assert_string_equal(c->time, "90");
   assert_int_equal(c->nodes, 2);
@@ -190,19 +199,43 @@ static void settings_must_go_together(void **state) {
   static const char *const bad[][2] = {{"{\"nodes\": 2}", "slurm.nodes: 2 nodes for 1 tasks"},
                                        {"{\"tasks\": 2, \"pack\": 2}", "slurm.pack"},
                                        {"{\"pack\": 8, \"max_running\": 4}", "slurm.pack: 8 runs at once"}};
-  static pl_run_config run;
-  pl_json *document;
-  make_run(0, 1, &document, &run);
   for (size_t i = 0; i < 3; i++) {
     pl_slurm_section *s = NULL;
     const pl_slurm_config *c = NULL;
     pl_err e = {0};
     assert_int_equal(load(bad[i][0], &s, &e), PL_OK);
-    assert_int_equal(pl_slurm_section_for(s, &run, &c, &e), PL_BAD);
+    assert_int_equal(ask_for(s, "", 1, "", &c, &e), PL_BAD);
     assert_non_null(strstr(e.text, bad[i][1]));
     pl_slurm_section_free(s);
   }
-  pl_json_release(document);
+}
+
+/* With equal settings too: each run is asked. */
+static void tasks_must_fit_the_pipeline(void **state) {
+  (void)state;
+  static const struct {
+    const char *delay, *pipeline, *words; /* words: of the refusal; NULL: none */
+  } cases[] = {{"", ", \"schedule\": \"2bw\", \"microbatches\": 4", NULL},
+               {"", ", \"schedule\": \"2bw\", \"microbatches\": 4, \"replicas\": 2", NULL},
+               {"", ", \"schedule\": \"2bw\", \"microbatches\": 4, \"replicas\": 3",
+                "slurm.tasks: 4 processes for 3 replicas of a pipeline of 4 stages; allowed: 1, and 3 times 1 to 4"},
+               {"\"delay\": 1,", "",
+                "slurm.tasks: pipeline.schedule: lagged simulates its delay in one process, but there are 4"},
+               {"", ", \"schedule\": \"wpipe\"", "slurm.tasks: pipeline.schedule: wpipe simulates"}};
+  pl_slurm_section *s = NULL;
+  pl_err e = {0};
+  const pl_slurm_config *c = NULL;
+  assert_int_equal(load("{\"tasks\": 4}", &s, &e), PL_OK);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    e = (pl_err){0};
+    pl_status st = ask_for(s, cases[i].delay, 4, cases[i].pipeline, &c, &e);
+    if (st != (cases[i].words == NULL ? PL_OK : PL_BAD)) fail_msg("case %zu: %s", i, e.text);
+    if (cases[i].words != NULL && strstr(e.text, cases[i].words) == NULL) fail_msg("case %zu: %s", i, e.text);
+  }
+  e = (pl_err){0};
+  assert_int_equal(ask_for(s, "", 2, ", \"schedule\": \"2bw\", \"microbatches\": 4", &c, &e), PL_BAD);
+  assert_non_null(strstr(e.text, "slurm.tasks: 4 processes for a pipeline of 2 stages; allowed: 1 to 2"));
+  pl_slurm_section_free(s);
 }
 
 static void times_are_read_as_slurm_reads_them(void **state) {
@@ -253,6 +286,7 @@ int main(void) {
       cmocka_unit_test(options_that_pipelag_sets_are_refused),
       cmocka_unit_test(bad_rules_are_named),
       cmocka_unit_test(settings_must_go_together),
+      cmocka_unit_test(tasks_must_fit_the_pipeline),
       cmocka_unit_test(times_are_read_as_slurm_reads_them),
       cmocka_unit_test(the_schema_has_every_key),
   };

@@ -238,6 +238,40 @@ static void the_schema_knows_every_key(void **state) {
   pl_json_release(schema);
 }
 
+/* The delay of a run follows from its schedule: it need not be an axis to be known. */
+static void schedules_are_an_axis(void **state) {
+  (void)state;
+  static const char sweep[] = "{'base':{'model':{'type':'quadratic','layers':4},'optimizer':'sgd','train':{'steps':10},"
+                              "'pipeline':{'stages':4}},"
+                              "'grid':{'pipeline.microbatches':[2,4],'pipeline.schedule':['1f1b','2bw']},"
+                              "'exclude':{'pipeline.schedule':'2bw','pipeline.microbatches':2}}";
+  static const char *const delays[] = {"0", "0", "1"};
+  pl_str labels = {0};
+  fixture f;
+  const pl_sweep_run *run = NULL;
+  assert_int_equal(load(&f, sweep, NULL, 0), PL_OK);
+  for (size_t i = 0; i < 3; i++) {
+    pl_str delay = {0};
+    if (pl_sweep_next(f.sweep, &run, &f.e) != PL_OK) fail_msg("%s", f.e.text);
+    pl_sweep_label(f.sweep, run, &labels);
+    pl_str_append(&labels, "\n");
+    pl_run_config_delay_name(run->config, &delay);
+    assert_string_equal(pl_str_text(&delay), delays[i]);
+    pl_str_free(&delay);
+  }
+  assert_string_equal(pl_str_text(&labels), "pipeline.microbatches=2 pipeline.schedule=1f1b\n"
+                                            "pipeline.microbatches=4 pipeline.schedule=1f1b\n"
+                                            "pipeline.microbatches=4 pipeline.schedule=2bw\n");
+  assert_int_equal(pl_sweep_next(f.sweep, &run, &f.e), PL_OK);
+  assert_null(run);
+  pl_str_free(&labels);
+  unload(&f);
+  expect_labels("{'base':{'model':{'type':'quadratic','layers':4},'optimizer':'sgd','train':{'steps':10},"
+                "'pipeline':{'stages':4,'microbatches':4}},'grid':{'pipeline.schedule':['1f1b','2bw']},"
+                "'only_if':{'delay':1}}",
+                "pipeline.schedule=2bw\n");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(first_axis_is_slowest_and_seeds_fastest),
@@ -257,6 +291,7 @@ int main(void) {
       cmocka_unit_test(axes_are_the_keys_that_vary),
       cmocka_unit_test(a_run_file_is_a_sweep_of_one),
       cmocka_unit_test(the_schema_knows_every_key),
+      cmocka_unit_test(schedules_are_an_axis),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

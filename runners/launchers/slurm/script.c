@@ -157,6 +157,9 @@ static void write_text(const pl_script_args *a, pl_str *out) {
     pl_shell_quote(pl_json_string(pl_json_iter_value(it)), out);
     pl_str_append(out, "\n");
   }
+  if (c->tasks > 1)
+    pl_str_printf(out, "# It starts the %" PRId64 " processes of a run with %s.\n", c->tasks,
+                  c->mpi == PL_SLURM_MPIRUN ? "mpirun" : "srun --mpi=pmix");
   pl_str_append(out, "exec ");
   pl_shell_quote(a->program, out);
   pl_str_append(out, " task ");

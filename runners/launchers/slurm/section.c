@@ -5,6 +5,7 @@
 
 #include "core/base/memory.h"
 #include "core/config/params_text.h"
+#include "core/train/trainer.h"
 #include "runners/launchers/slurm/section_check.h"
 
 enum { MOST_RULES = 64 }; /* bits of a mask */
@@ -69,7 +70,11 @@ const pl_param pl_slurm_params[] = {
      .max = 1000000,
      .help = "attempts in a row without a newer checkpoint before a run fails"},
     {.name = "snapshot", .type = PL_BOOL, FIELD(snapshot), .help = "start a copy of pipelag kept in the directory"},
-    {.name = "mpi", .type = PL_CHOICE, FIELD(mpi), .choices = mpi_words, .help = "what starts the tasks of a run"},
+    {.name = "mpi",
+     .type = PL_CHOICE,
+     FIELD(mpi),
+     .choices = mpi_words,
+     .help = "what starts the processes of a run: srun --mpi=pmix, or mpirun"},
     {.name = "setup", .type = PL_TEXT_LIST, FIELD(setup), .help = "shell lines before a run, as module load"},
     {.name = "options", .type = PL_TEXT_LIST, FIELD(options), .help = "further options of sbatch, --name=value"},
     {0}};
@@ -285,7 +290,8 @@ pl_status pl_slurm_section_for(pl_slurm_section *s, pl_run_config *run, const pl
     if (st != PL_OK) return st;
   }
   *out = s->answers[i].config;
-  return PL_OK;
+  pl_status st = pl_run_config_check_ranks(run, (size_t)(*out)->tasks, e);
+  return st == PL_OK ? st : pl_err_prefix(e, "slurm.tasks");
 }
 
 /* {"type": "object", "additionalProperties": {"type": TYPES}} and the like, from text. */

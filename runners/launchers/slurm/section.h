@@ -14,7 +14,7 @@ typedef struct pl_slurm_config {
   const char *time;    /* "MM", "HH:MM:SS", "D-HH", "D-HH:MM" or "D-HH:MM:SS" */
   const char *mem;     /* of each node: "4G"; a plain number is MiB */
   int64_t nodes;       /* 0: Slurm decides */
-  int64_t tasks, cpus; /* of a run; cpus of each task */
+  int64_t tasks, cpus; /* processes of a run; cpus of each */
   int64_t gpus;        /* of each node; 0: none */
   const char *gres;    /* stands instead of gpus */
   const char *constraint, *exclude, *mail_type, *mail_user;
@@ -41,7 +41,8 @@ PL_MUST_CHECK pl_status pl_slurm_section_load(const pl_registries *r, const pl_j
 void pl_slurm_section_free(pl_slurm_section *s);
 
 /* What a run of this configuration asks for, the rules that hold applied in order. Borrowed until the section goes;
- * equal answers are the same pointer. PL_BAD when the settings do not go together. */
+ * equal answers are the same pointer. PL_BAD when the settings do not go together, or the run cannot be trained by so
+ * many tasks. */
 PL_MUST_CHECK pl_status pl_slurm_section_for(pl_slurm_section *s, pl_run_config *run, const pl_slurm_config **out,
                                              pl_err *e);
 

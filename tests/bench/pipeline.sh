@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# Tokens per second of 1F1B and of PipeDream-2BW, two processes on two cores, in turn, beside what the event simulation of the same
+# instruction lists says for the measured times of each stage. Usage: tests/bench/pipeline.sh [ROUNDS] [MICROBATCHES...].
+# A round in which others used more than 5% of the two cores is thrown away and made again, at most three times as many in all.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+rounds=${1:-7}
+shift || true
+counts=("${@:-}")
+[ -n "${counts[0]}" ] || counts=(2 4 8)
+pipelag=$PWD/build/release/pipelag
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OMPI_MCA_mpi_yield_when_idle=0 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+hertz=$(getconf CLK_TCK)
+
+busy() { awk '/^cpu / {print $2 + $3 + $4 + $7 + $8}' /proc/stat; } # of the whole machine, in ticks
+number() { sed -nE "s/.*\"$1\": ?([0-9.e+-]+).*/\1/p" | head -n "${2:-1}" | tail -n 1; }
+median() { sort -g | awk '{v[NR] = $1} END {print (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2}'; }
+range() { sort -g | awk 'NR == 1 {low = $1} {high = $1} END {printf "%.0f-%.0f", low, high}'; }
+
+# ARM COMMAND...: runs it; false when others took more than their share meanwhile.
+alone() {
+  local arm=$1 before after start end own
+  shift
+  before=$(busy) start=$(date +%s.%N)
+  TIMEFORMAT='%U %S'
+  { time "$@" >"$work/out.$arm" 2>"$work/err.$arm"; } 2>"$work/time" || { cat "$work/err.$arm" >&2; exit 1; }
+  after=$(busy) end=$(date +%s.%N)
+  own=$(awk '{print $1 + $2}' "$work/time")
+  awk -v b="$before" -v a="$after" -v h="$hertz" -v o="$own" -v s="$start" -v e="$end" \
+    'BEGIN {exit ((a - b) / h - o) / (2 * (e - s)) > 0.05}'
+}
+
+train() { # ARM SCHEDULE MICROBATCHES: one round; keeps rate, measured period, ideal period and the stages' times
+  local arm=$1 schedule=$2 m=$3
+  rm -rf "${work:?}/$arm"
+  alone "$arm" mpirun -np 2 --bind-to core "$pipelag" train tests/bench/pipeline.json -q --json -o "$work/$arm" \
+    --set "pipeline.schedule=$schedule" --set "pipeline.microbatches=$m" --set "train.batch_tokens=$((1024 * m))" \
+    --set pipeline.trace=12 || return 1
+  number tokens_per_second <"$work/out.$arm" >>"$work/rate.$arm"
+  "$pipelag" schedule --measured "$work/$arm" --json >"$work/measured.json"
+  number period 1 <"$work/measured.json" >>"$work/period.$arm"
+  number period 2 <"$work/measured.json" >>"$work/ideal.$arm"
+}
+
+one_process() { # M
+  rm -rf "${work:?}/one"
+  alone one taskset -c 0 "$pipelag" train tests/bench/pipeline.json -q --json -o "$work/one" --set pipeline.stages=1 \
+    --set pipeline.schedule=lagged --set delay=1 --set "pipeline.microbatches=$1" --set "train.batch_tokens=$((1024 * $1))" || return 1
+  number tokens_per_second <"$work/out.one" >>"$work/rate.one$1"
+}
+
+again() { # COMMAND...: until a round was quiet
+  local try
+  for try in 1 2 3; do "$@" && return; done
+  echo "others load this machine: $* was given up after $try rounds" >&2
+}
+
+echo " m   1f1b tokens/s (range)    2bw tokens/s (range)    one core   2bw/1f1b  ideal  simulated   2bw of compute-only  (medians of $rounds rounds)"
+rows=()
+for m in "${counts[@]}"; do
+  for ((round = 1; round <= rounds; round++)); do
+    again train "f$m" 1f1b "$m"
+    again train "w$m" 2bw "$m"
+    again one_process "$m"
+  done
+  [ -s "$work/rate.f$m" ] && [ -s "$work/rate.w$m" ] || continue
+  f=$(median <"$work/rate.f$m") w=$(median <"$work/rate.w$m") one=$(median <"$work/rate.one$m")
+  sf=$(median <"$work/ideal.f$m") sw=$(median <"$work/ideal.w$m") pw=$(median <"$work/period.w$m")
+  awk -v m="$m" -v f="$f" -v w="$w" -v o="$one" -v fr="$(range <"$work/rate.f$m")" -v wr="$(range <"$work/rate.w$m")" -v sf="$sf" -v sw="$sw" -v pw="$pw" \
+    'BEGIN {printf "%2d   %9.0f (%s)   %9.0f (%s)   %8.0f   %8.3f  %5.3f  %9.3f   %18.1f%%\n", m, f, fr, w, wr, o, w / f, (m + 1) / m, sf / sw, 100 * sw / pw}'
+  rows+=("{\"microbatches\":$m,\"1f1b\":$f,\"2bw\":$w,\"one\":$one,\"simulated_1f1b\":$sf,\"simulated_2bw\":$sw,\"period_2bw\":$pw}")
+done
+(IFS=,; echo "{\"pipeline\":[${rows[*]}]}")
