@@ -10,7 +10,7 @@ static const pl_sheet_column leading[FIRST_MECHANISM] = {
 static const struct {
   const char *heading, *name;
 } kinds[PL_MECHANISMS] = {[PL_MECHANISM_DRIFT] = {"drift", "drift"},
-                          [PL_MECHANISM_DISPLACEMENT] = {"|v|/|u|", "displacement_ratio"},
+                          [PL_MECHANISM_DISPLACEMENT] = {"displacement ratio", "displacement_ratio"},
                           [PL_MECHANISM_COSINE] = {"gradient cos", "gradient_cos"},
                           [PL_MECHANISM_CLIPPED] = {"clipped", "clipped"}};
 
@@ -67,10 +67,11 @@ pl_status pl_sheet_fill_mechanism(const pl_analysis *a, pl_sheet *s, pl_sheet_co
     show_mechanism(t, r, row->cells);
     pl_show_runs(r->arm, r->arm->best, NULL, &row->detail);
   }
-  PL_TRY(pl_note(&s->notes, e,
-                 "means over the logged points of the second half of each run, then over the n runs that finished. "
-                 "drift: |x_t - x_s| / |x_t|, how far the weights went since the gradient read them; |v|/|u|: the "
-                 "displacement after corrections over before."));
+  PL_TRY(
+      pl_note(&s->notes, e,
+              "means over the logged points of the second half of each run, then over the n runs that finished. "
+              "drift: |x_t - x_s| / |x_t|, how far the weights went since the gradient read them; displacement ratio: "
+              "|v_t| / |u_t|, after corrections over before."));
   PL_TRY(pl_note(&s->notes, e,
                  "gradient cos: between the gradient that an update used and that of its batch at the newest weights, "
                  "where train.probe_every asked for it; clipped: share of the logged updates."));

@@ -36,8 +36,8 @@ typedef struct pl_plan {
  * without o->yes. */
 PL_MUST_CHECK pl_status pl_plan_make(const pl_options *o, const char *path, pl_plan *out, pl_err *e);
 
-/* The same as pl_plan_make of a document that was made from a result directory: `path` stands for it in messages, relative data paths
- * are taken from where that directory's are. */
+/* The same as pl_plan_make of a document that was made from a result directory: `path` stands for it in messages,
+ * relative data paths are taken from where that directory's are. */
 PL_MUST_CHECK pl_status pl_plan_make_from(const pl_options *o, const pl_json *document, const char *path,
                                           const char *dir, pl_plan *out, pl_err *e);
 

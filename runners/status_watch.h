@@ -15,8 +15,8 @@ typedef struct pl_watch {
  * empty line when `apart`. PL_FAIL when the text ran out of memory or cannot be written. */
 PL_MUST_CHECK pl_status pl_watch_show(pl_watch *w, pl_str *text, bool apart, pl_err *e);
 
-/* What draws the text over a terminal of so many rows; appended. Every line is cut at the right edge, and when there are
- * too many the last row counts those that are left out. */
+/* What draws the text over a terminal of so many rows; appended. Every line is cut at the right edge, and when there
+ * are too many the last row counts those that are left out. */
 void pl_watch_frame(const char *text, size_t rows, pl_str *out);
 
 void pl_watch_free(pl_watch *w);

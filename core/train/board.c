@@ -142,11 +142,6 @@ void pl_board_read_on(pl_board *b) {
   b->next++;
 }
 
-int64_t pl_board_empty(pl_board *b) {
-  clear(b, b->post);
-  return b->post;
-}
-
 pl_status pl_board_finish(pl_board *b, int64_t end, pl_err *e) {
   pl_status st = PL_OK;
   while (b->post < end) PL_TRY(post(b, e));

@@ -58,9 +58,6 @@ bool pl_board_next(pl_board *b, int64_t *round);
 pl_frame pl_board_read(const pl_board *b, size_t replica, size_t stage);
 void pl_board_read_on(pl_board *b);
 
-/* The next round to go out, emptied: for one more that stages do not write by themselves. */
-int64_t pl_board_empty(pl_board *b);
-
 /* Sends all rounds before `end` as they are, so that nobody waits for this process. */
 PL_MUST_CHECK pl_status pl_board_finish(pl_board *b, int64_t end, pl_err *e);
 

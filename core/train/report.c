@@ -238,9 +238,25 @@ pl_status pl_report_read(pl_training *t, bool *moved, pl_err *e) {
   return st;
 }
 
+/* Takes in all rounds before `end`, those that are not written yet as they are. */
+static pl_status take_in(pl_training *t, int64_t end, pl_err *e) {
+  pl_status st = PL_OK;
+  int64_t next = 0;
+  PL_TRY(pl_board_finish(t->board, end, e));
+  for (bool there = pl_board_next(t->board, &next); next < end; there = pl_board_next(t->board, &next))
+    if (there)
+      pl_board_read_on(t->board);
+    else
+      PL_TRY(pl_training_wait(t, e));
+out:
+  return st;
+}
+
 pl_status pl_report_save(pl_training *t, pl_err *e) {
   pl_status st = PL_OK;
-  const int64_t round = pl_board_empty(t->board);
+  /* A stage that learned late of the stop may have told its gradient of the update that is not made. */
+  const int64_t round = 2 * t->stop_at + 2;
+  PL_TRY(take_in(t, round, e));
   for (size_t s = 0; s < t->stages && t->first_replica == 0; s++) {
     if (!pl_training_owns(t, s)) continue;
     uint64_t checksum = 0;
@@ -256,16 +272,4 @@ out:
   return st;
 }
 
-pl_status pl_report_drain(pl_training *t, pl_err *e) {
-  const int64_t end = 2 * (t->stop_at + t->horizon);
-  pl_status st = PL_OK;
-  int64_t next = 0;
-  PL_TRY(pl_board_finish(t->board, end, e));
-  for (bool there = pl_board_next(t->board, &next); next < end; there = pl_board_next(t->board, &next))
-    if (there)
-      pl_board_read_on(t->board);
-    else
-      PL_TRY(pl_training_wait(t, e));
-out:
-  return st;
-}
+pl_status pl_report_drain(pl_training *t, pl_err *e) { return take_in(t, 2 * (t->stop_at + t->horizon), e); }

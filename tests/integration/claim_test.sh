@@ -37,7 +37,7 @@ begin_and_kill() {
   "$PIPELAG" run sweep.json -q -j 6 -o "$1" >/dev/null 2>&1 &
   pool=$!
   for _ in $(seq 300); do
-    [ "$(find "$1" -name 'step-*.ckpt' 2>/dev/null | sed 's|/ckpt/.*||' | sort -u | wc -l)" -lt 6 ] || break
+    [ "$(find "$1" -name 'step-??????????.ckpt' 2>/dev/null | sed 's|/ckpt/.*||' | sort -u | wc -l)" -lt 6 ] || break
     sleep 0.02
   done
   kill -STOP $pool

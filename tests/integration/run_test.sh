@@ -68,7 +68,7 @@ long=(--set train.steps=60000 --set train.checkpoint_every=500)
 for signal in TERM INT; do
   setsid "$PIPELAG" run sweep.json -q -o stopped-$signal "${long[@]}" >/dev/null 2>&1 &
   pid=$!
-  for _ in $(seq 200); do find stopped-$signal -name '*.ckpt' 2>/dev/null | grep -q . && break; sleep 0.02; done
+  for _ in $(seq 200); do find stopped-$signal -name 'step-??????????.ckpt' 2>/dev/null | grep -q . && break; sleep 0.02; done
   kill -$signal $pid
   got=0; wait $pid || got=$?
   [ $got = 75 ] || fail "$signal: exit $got"
@@ -94,7 +94,7 @@ done
 
 echo "-- a crash is a failed run; a killed parent leaves no orphans"
 "$PIPELAG" run sweep.json -q -j 1 -o orphan --set train.steps=10000000 --set train.checkpoint_every=1000 >/dev/null 2>&1 & pid=$!
-for _ in $(seq 200); do find orphan -name '*.ckpt' 2>/dev/null | grep -q . && break; sleep 0.02; done
+for _ in $(seq 200); do find orphan -name 'step-??????????.ckpt' 2>/dev/null | grep -q . && break; sleep 0.02; done
 kill -KILL $pid; wait $pid 2>/dev/null || true
 for _ in $(seq 250); do pgrep -f 'run sweep.json -q -j 1 -o orphan' >/dev/null || break; sleep 0.02; done
 ! pgrep -f 'run sweep.json -q -j 1 -o orphan' >/dev/null || fail "an orphan trains on"

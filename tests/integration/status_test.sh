@@ -82,7 +82,7 @@ long=(--set train.steps=50000000 --set train.checkpoint_every=1000 --set seeds=0
 "$PIPELAG" run sweep.json -q -j 1 -o long "${long[@]}" >/dev/null 2>&1 &
 pid=$!
 wait_for test -e long/state/running
-wait_for sh -c "find long -name '*.ckpt' | grep -q ."
+wait_for sh -c "find long -name 'step-??????????.ckpt' | grep -q ."
 expect 0 '^ +1 running' "$PIPELAG" status long
 expect 0 '/50000000 .*\[process [0-9]+ on host' "$PIPELAG" status long --runs
 expect 3 'Slurm still has it|is running: left out|no run to retry' "$PIPELAG" retry long 0

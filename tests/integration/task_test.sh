@@ -91,7 +91,7 @@ for signal in INT TERM USR1 USR2; do
   setsid "$PIPELAG" task stopped 1 7 >out.txt 2>&1 &
   task=$!
   for i in 4 5; do
-    for _ in $(seq 500); do [ -z "$(find "$(folder_of stopped $i)" -name '*.ckpt')" ] && sleep 0.02 || break; done
+    for _ in $(seq 500); do [ -z "$(find "$(folder_of stopped $i)" -name 'step-??????????.ckpt')" ] && sleep 0.02 || break; done
   done
   children=$(pgrep -P $task | paste -sd' ')
   if [ $signal = TERM ]; then # as Slurm does: to all of them, and the task passes it on

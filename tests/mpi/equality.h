@@ -59,8 +59,26 @@ static inline void join(rig *r) {
   r->args.sink = is_first() ? &r->sink : NULL;
 }
 
-static inline void train_together(rig *r) {
+/* The rank that gets everybody's figures late, long after the messages of the pipeline; SIZE_MAX: none. */
+static size_t late_rank = SIZE_MAX;
+static const pl_world_type *in_time;
+
+static inline const double *gather_next_late(pl_gather *g) {
+  static size_t asked;
+  return ++asked % 2000 == 0 ? in_time->gather_next(g) : NULL;
+}
+
+static inline void train(rig *r) {
+  pl_world_type late = *world->type;
+  in_time = world->type;
+  late.gather_next = gather_next_late;
+  if (world->rank == late_rank && r->args.world) world->type = &late;
   rig_train(r);
+  world->type = in_time;
+}
+
+static inline void train_together(rig *r) {
+  train(r);
   expect_one_outcome(&r->outcome);
 }
 
@@ -136,7 +154,7 @@ static inline void train_until_told(rig *r, bool me, int64_t after) {
   r->args.stop = &told;
   r->args.progress = me ? tell_it : NULL;
   r->log_length = 0;
-  rig_train(r);
+  train(r);
   r->args.stop = NULL;
   r->args.progress = NULL;
   r->log_length = 1000000;
@@ -216,7 +234,9 @@ typedef struct equality_how {
   oracle_fault fault; /* one that must be seen; none: all zero */
 } equality_how;
 
-static inline bool is_fault(const oracle_fault *f) { return !rig_same(f, &(oracle_fault){0}, sizeof *f); }
+static inline bool is_fault(const oracle_fault *f) {
+  return f->shift != 0 || f->newest || f->unstashed || f->swapped || f->mixed_up || f->untied || f->unclipped;
+}
 
 static inline void compare_how(const pipeline_case *c, const equality_how *how) {
   rig r;

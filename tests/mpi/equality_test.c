@@ -55,6 +55,18 @@ static void every_other_schedule_resumes(void **state) {
   }
 }
 
+/* Whoever learns late what everybody decided goes on as far as it may meanwhile. */
+static void late_figures_change_nothing(void **state) {
+  (void)state;
+  static const char *const schedules[] = {"2bw", "pipedream", "accumulate-newest"};
+  for (size_t i = 0; i < 2 * 3 && (world->size == 2 || world->size == 4); i++) {
+    late_rank = i % 2 == 0 ? 0 : world->size - 1;
+    compare_resumed(pipeline_make(schedules[i / 2], world->size, usual_microbatches(schedules[i / 2], world->size)),
+                    false);
+  }
+  late_rank = SIZE_MAX;
+}
+
 static void several_stages_a_rank(void **state) {
   (void)state;
   const size_t stages = world->size == 2 ? 4 : world->size == 3 ? 8 : 0;
@@ -219,6 +231,7 @@ int main(void) {
       cmocka_unit_test(the_rows_cover_all_pairs),
       cmocka_unit_test_setup_teardown(every_pair, make_folder, remove_folder),
       cmocka_unit_test_setup_teardown(every_other_schedule_resumes, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(late_figures_change_nothing, make_folder, remove_folder),
       cmocka_unit_test_setup_teardown(several_stages_a_rank, make_folder, remove_folder),
       cmocka_unit_test_setup_teardown(replicas, make_folder, remove_folder),
       cmocka_unit_test(faults_are_seen),

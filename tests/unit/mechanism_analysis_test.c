@@ -147,9 +147,9 @@ static void columns_of_what_was_logged(void **state) {
   add(&c, 0.5, "1", "none", 7, 1.625, &(logged){0.0625, 1, none, 1, 3});
   pl_analysis a = compute(&c, &(pl_gap_options){0});
   expect_sheet(&a,
-               "  optimizer  delay  correction   lr  n   drift  |v|/|u|  clipped\n"
-               "  adamw      0      none        0.5  1       0   1.0000     0.0%\n"
-               "  adamw      1      none        0.5  1  0.0625   1.0000    50.0%\n",
+               "  optimizer  delay  correction   lr  n   drift  displacement ratio  clipped\n"
+               "  adamw      0      none        0.5  1       0              1.0000     0.0%\n"
+               "  adamw      1      none        0.5  1  0.0625              1.0000    50.0%\n",
                HEAD "drift.n,drift.mean,drift.sd,drift.low,drift.high,displacement_ratio.n,displacement_ratio.mean,"
                     "displacement_ratio.sd,displacement_ratio.low,displacement_ratio.high,clipped.n,clipped.mean,"
                     "clipped.sd,clipped.low,clipped.high\n"

@@ -87,9 +87,9 @@ static pid_t child_of(pid_t parent) {
   return 0;
 }
 
-static bool ends_in_ckpt(const char *name) {
+static bool is_manifest(const char *name) {
   size_t length = strlen(name);
-  return length > 5 && strcmp(name + length - 5, ".ckpt") == 0;
+  return length > 5 && strcmp(name + length - 5, ".ckpt") == 0 && !strstr(name, ".stage-");
 }
 
 static void wait_for_file(const char *path) {
@@ -113,7 +113,7 @@ static void a_killed_run_is_failed_and_goes_on(void **state) {
   for (bool any = false; !any; usleep(2000)) {
     DIR *folder = opendir(checkpoint);
     for (struct dirent *d = folder ? readdir(folder) : NULL; d; d = readdir(folder))
-      any = any || ends_in_ckpt(d->d_name);
+      any = any || is_manifest(d->d_name);
     if (folder) closedir(folder);
   }
   pid_t run = child_of(pool);

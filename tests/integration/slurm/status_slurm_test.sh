@@ -33,7 +33,7 @@ job=$(sed -nE 's/.*"job": "([0-9]+)".*/\1/p' long/submissions/1.json)
 "$PIPELAG" status long --runs >runs.txt || fail "status: $?"
 grep -qE " running .*\[${job}_0 on n[1-4]\]" runs.txt || fail "$(cat runs.txt)"
 folder() { find long/runs -name "$(awk -v t="$1" '$1 == t {print $3}' long/submissions/1.tsv)"; }
-saved() { compgen -G "$(folder "$1")/ckpt/*.ckpt" >/dev/null; }
+saved() { compgen -G "$(folder "$1")/ckpt/step-??????????.ckpt" >/dev/null; }
 for task in 0 1 2 3; do wait_until 20 saved $task; done
 
 echo "-- a running and a waiting task cancelled by scancel, a node lost, a task killed: each is told"
@@ -106,7 +106,7 @@ scontrol release "$(sed -nE 's/.*"job": "([0-9]+)".*/\1/p' moved/submissions/1.j
 mkdir begun && cd begun
 "$PIPELAG" run ../long.json -q -j 1 -o ../there --set train.steps=200000 --set seeds=0,1 >/dev/null 2>&1 &
 local_run=$!
-wait_until 10 compgen -G '../there/runs/*/*/ckpt/*.ckpt' >/dev/null
+wait_until 10 compgen -G '../there/runs/*/*/ckpt/step-??????????.ckpt' >/dev/null
 kill -TERM $local_run
 wait $local_run || true
 cd ..

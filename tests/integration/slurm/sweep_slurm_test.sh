@@ -37,7 +37,7 @@ job=$(sed -nE 's/.*"job": "([0-9]+)".*/\1/p' out/submissions/1.json)
 
 running() { squeue -h -r -t running -o %K | grep -qx "$1"; }
 run_id() { awk -v t="$1" '$1 == t {print $3}' out/submissions/1.tsv; }
-checkpointed() { find "out/runs/$(run_id "$1" | cut -c1-2)/$(run_id "$1")" -name '*.ckpt' 2>/dev/null | grep -q .; }
+checkpointed() { find "out/runs/$(run_id "$1" | cut -c1-2)/$(run_id "$1")" -name 'step-??????????.ckpt' 2>/dev/null | grep -q .; }
 
 echo "-- scancel one, kill one, warn one, requeue one, take a node down"
 for task in 0 1 2 3; do wait_until 30 checkpointed $task; done

@@ -51,7 +51,7 @@ folder_of() {
   id=$(sed -n "$(($1 + 2))p" out/runs.tsv | cut -f2)
   echo "out/runs/${id:0:2}/$id"
 }
-checkpointed() { [ -n "$(find "$(folder_of "$1")" -name 'step-*.ckpt' 2>/dev/null)" ]; }
+checkpointed() { [ -n "$(find "$(folder_of "$1")" -name 'step-??????????.ckpt' 2>/dev/null)" ]; }
 state_is() { grep -q "\"state\": \"$2\"" "$(folder_of "$1")/result.json" 2>/dev/null; }
 restarts() { scontrol -o show job "$1" | grep -oE ' Restarts=[0-9]+' | cut -d= -f2; }
 says() { grep -q "$2" "out/submissions/$1.txt" || fail "$1 does not say \"$2\": $(cat "out/submissions/$1.txt")"; }
