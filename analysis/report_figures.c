@@ -10,12 +10,9 @@
 static const struct {
   const char *name;
   pl_plot_function draw;
-} figure_kinds[] = {{"loss_curves", pl_plot_loss_curves},
-                    {"loss_vs_seconds", pl_plot_loss_vs_seconds},
-                    {"loss_vs_lr", pl_plot_loss_vs_lr},
-                    {"gap_vs_delay", pl_plot_gap_vs_delay},
-                    {"won_back", pl_plot_won_back},
-                    {"mechanism", pl_plot_mechanism}};
+} figure_kinds[] = {{"loss_curves", pl_plot_loss_curves}, {"loss_vs_seconds", pl_plot_loss_vs_seconds},
+                    {"loss_vs_lr", pl_plot_loss_vs_lr},   {"gap_vs_delay", pl_plot_gap_vs_delay},
+                    {"won_back", pl_plot_won_back},       {"mechanism", pl_plot_mechanism}};
 
 static pl_status note_file(pl_report *r, const char *name, const char *ending, pl_err *e) {
   char file[96];

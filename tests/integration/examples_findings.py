@@ -59,6 +59,9 @@ def optimizers():
         none, ef = r[(name, "1", "none")], r[(name, "1", "ef")]
         check(none["gap"]["low"] > 0, "%s pays for one update of delay: %s" % (name, shown(none)))
         check(gap(ef) < gap(none), "error feedback lowers it: %s" % shown(ef))
+        back = ef["won_back"]
+        check(back["low"] > 0, "part won back: %.2f [%.2f, %.2f]" % (back["mean"], back["low"], back["high"]))
+        check(gap(r[(name, "1", "lookahead")]) > gap(none), "look-ahead raises it: %s" % shown(r[(name, "1", "lookahead")]))
 
 
 def lr_delay():

@@ -21,12 +21,11 @@ for sweep in "$EXAMPLES"/*.json; do
   name=$(basename "$sweep" .json)
   [ "$name" = demo ] || run "$name"
 done
-analyze optimizers optimizers --select-on 0
 analyze lr-delay lr-delay --select-on 0
 analyze delay delay --against delay
 analyze depth depth --against model.layers,pipeline.stages
 analyze sync-start sync-start --against delay_start
 analyze batch batch --against train.batch_tokens,train.steps
 analyze batch-updates batch --at train.steps=600 --against train.batch_tokens
-for name in momentum momentum-lm profiles schedules random stability; do analyze $name $name; done
+for name in optimizers momentum momentum-lm profiles schedules random stability; do analyze $name $name; done
 python3 "$TESTS_SOURCE/integration/examples_findings.py" "$PWD"

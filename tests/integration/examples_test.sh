@@ -6,14 +6,14 @@ fail() { echo "FAILED: $*"; exit 1; }
 
 # What every sweep expands to; paper/import.json is for `pipelag import`.
 cat >expected.txt <<'TXT'
-batch 150
-delay 180
+batch 180
+delay 216
 demo 57
 depth 36
 lr-delay 60
 momentum 75
 momentum-lm 90
-optimizers 176
+optimizers 240
 paper/batch 108
 paper/delay 135
 paper/depth 27

@@ -22,7 +22,7 @@ waits='nothing went on for 3 s \(pipeline.watchdog\); (stage [0-3] waits in "[a-
 
 echo "-- killed"
 start ended
-kill -KILL $rank2
+kill -KILL "${rank[2]}"
 ended ended
 [ $got != 0 ] && grep -q 'rank 2 .* signal 9' ended.txt || fail "exit $got: $(cat ended.txt)"
 "$PIPELAG" status ended --json >status.txt || true
@@ -30,7 +30,7 @@ grep -q '"lost":1' status.txt || fail "not lost: $(cat status.txt)"
 
 echo "-- stopped"
 start ended
-kill -STOP $rank2
+kill -STOP "${rank[2]}"
 ended ended
 [ $got = 1 ] || fail "exit $got"
 says ended 1 "^pipelag: rank [013]: $waits"
@@ -38,7 +38,7 @@ grep -qE "\"error\": \"rank [013]: nothing went on" "$(folder ended)/result.json
 
 echo "-- rank 0 stopped"
 start ended
-kill -STOP $rank0
+kill -STOP "${rank[0]}"
 ended ended
 [ $got != 0 ] && [ "$(grep -cE "^rank [1-3], to which rank 0 does not listen: rank [1-3]: $waits" ended.txt)" = 1 ] || fail "exit $got: $(cat ended.txt)"
 
@@ -51,10 +51,10 @@ told() {
     fail "exit $got: $(cat ended.txt "$(folder ended)/result.json")"
 }
 start ended
-told "rank 1" $rank1 USR1
+told "rank 1" "${rank[1]}" USR1
 [ $got = 75 ] || fail "exit $got: $(cat ended.txt)"
 start ended
-told "rank 3" $rank3 TERM
+told "rank 3" "${rank[3]}" TERM
 [ $got = 75 ] || fail "exit $got: $(cat ended.txt)"
 start ended -np 2 "$PIPELAG" train run.json -q -o ended # another number of processes goes on too
 told mpirun "$mpirun" USR1
@@ -69,8 +69,10 @@ ended ended
 echo "-- slowed: it goes on, to the same bits"
 start ended
 for i in 0 1 2 3 0 1 2 3; do
-  rank=rank$i
-  kill -STOP "${!rank}" 2>/dev/null && sleep 0.2 && kill -CONT "${!rank}" || true
+  if kill -STOP "${rank[i]}" 2>/dev/null; then
+    sleep 0.2
+    kill -CONT "${rank[i]}"
+  fi
 done
 ended ended
 [ $got = 0 ] || fail "exit $got: $(cat ended.txt)"

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
 # Helpers of the tests that start `mpirun pipelag train`. They set PIPELAG and MPIEXEC, and make run.json.
+rank=()
 LIMIT=200 # seconds: that nothing hangs is tested, not how long it takes
 
 fail() {
@@ -17,7 +18,7 @@ newest() {
 }
 
 # start DIR [ARGUMENT OF mpirun...]: `pipelag train run.json -o DIR` on 4 processes (or those of the arguments), in the background; returns when it has a checkpoint
-# that was not there before. Then $mpirun and $rank0 .. $rank3 are process ids; its words go to DIR.txt.
+# that was not there before. Then $mpirun and ${rank[0]}, ... are process ids; its words go to DIR.txt.
 start() {
   local dir=$1 before p number
   shift
@@ -26,13 +27,13 @@ start() {
   timeout -s KILL $LIMIT "$MPIEXEC" "$@" >"$dir.txt" 2>&1 &
   starter=$!
   until [ "$(newest "$dir")" -gt "$before" ]; do
-    kill -0 $starter 2>/dev/null || fail "$dir: it ended before it had a checkpoint: $(cat "$dir.txt")"
+    kill -0 "$starter" 2>/dev/null || fail "$dir: it ended before it had a checkpoint: $(cat "$dir.txt")"
     sleep 0.05
   done
   mpirun=$(pgrep -P $starter)
   for p in $(pgrep -P "$mpirun"); do
     number=$(tr '\0' '\n' <"/proc/$p/environ" | sed -n 's/^OMPI_COMM_WORLD_RANK=//p') 2>/dev/null || continue
-    [ -z "$number" ] || printf -v "rank$number" %s "$p"
+    [ -z "$number" ] || rank[number]=$p
   done
 }
 # ended DIR: waits; the exit status goes to $got.

@@ -72,7 +72,8 @@ static void h5py_reads_a_curve(void **state) {
                      "assert (np.isnan(f[\"weight_norm\"][:]) == (s % 10 != 0)).all()\n"
                      "print(f.attrs[\"id\"], f.attrs[\"attempts\"], f.attrs[\"generator\"])\n"
                      "import json\nprint(json.loads(f.attrs[\"config\"])[\"name\"])\n"),
-      "attempt bubble delay delay_mean displacement_ratio drift gradient_cos lr seconds step tokens train/clip_scale train/grad_norm train/loss update_norm "
+      "attempt bubble delay delay_mean displacement_ratio drift gradient_cos lr seconds step tokens train/clip_scale "
+      "train/grad_norm train/loss update_norm "
       "val/loss "
       "val/loss_y weight_norm\n"
       "int64 int64 float64 (41,)\n0123456789abcdef 2 pipelag\nd\xc3\xa9lai\n");
