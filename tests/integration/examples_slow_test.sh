@@ -4,11 +4,11 @@ PIPELAG=$1
 EXAMPLES=$TESTS_SOURCE/../sweeps/examples
 OUT=${EXAMPLES_OUT:-$PWD/out}
 fail() { echo "FAILED: $*"; exit 1; }
-# run NAME: trains it; how long that took here.
+# run NAME: trains it and says what that took.
 run() {
-  local start=$SECONDS
-  "$PIPELAG" run "$EXAMPLES/$1.json" -q -o "$OUT/$1" >"$1.out" 2>"$1.err" || fail "$1: $(cat "$1.out" "$1.err")"
-  echo "-- $1: $(head -1 "$1.out"), $((SECONDS - start)) s"
+  local TIMEFORMAT='   %R s, %U s of CPU time'
+  echo "-- $1"
+  time "$PIPELAG" run "$EXAMPLES/$1.json" -q -o "$OUT/$1" >"$1.out" 2>"$1.err" || fail "$1: $(cat "$1.out" "$1.err")"
 }
 # analyze FILE NAME OPTION...: its tables as FILE.json.
 analyze() {

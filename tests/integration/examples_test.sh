@@ -7,10 +7,10 @@ fail() { echo "FAILED: $*"; exit 1; }
 # What every sweep expands to; paper/import.json is for `pipelag import`.
 cat >expected.txt <<'TXT'
 batch 180
-delay 216
+delay 252
 demo 57
 depth 36
-lr-delay 60
+lr-delay 72
 momentum 75
 momentum-lm 90
 optimizers 240

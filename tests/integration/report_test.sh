@@ -55,13 +55,15 @@ echo "-- watching: written when something changed, and no more; the last page st
 cp -r elsewhere/far/copy watched
 seen() { grep -c report.html watch.txt; }
 wait_for() { for _ in $(seq 600); do eval "$1" && return 0; sleep 0.1; done; fail "waited in vain for $1: $(cat watch.txt watch.err)"; }
+: >watch.txt
+: >watch.err
 "$PIPELAG" report watched --watch >watch.txt 2>watch.err & pid=$!
-wait_for '[ $(seen) = 1 ]'
+wait_for '[ "$(seen)" = 1 ]'
 grep -q 'http-equiv="refresh"' watched/report/report.html || fail "the page does not load itself again"
 victim=$(ls -d watched/runs/*/* | head -1)
 sed 's/"final_val_loss": 0.5/"final_val_loss": 0.75/' "$victim/result.json" >new.json
 mv new.json "$victim/result.json"
-wait_for '[ $(seen) = 2 ]'
+wait_for '[ "$(seen)" = 2 ]'
 touch "$victim/journal"
 kill -INT $pid
 got=0; wait $pid || got=$?
