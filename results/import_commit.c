@@ -1,5 +1,4 @@
 /* Writing imported runs into their directory. */
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,17 +168,12 @@ out:
   return st;
 }
 
-static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *at) {
-  (void)info, (void)type, (void)at;
-  return remove(path);
-}
-
 /* Folders of runs that are not listed are nobody's. */
 static void take_back(const commit *c) {
   for (size_t i = 0; i < c->written; i++) {
     char *folder;
     if (c->known[i] || pl_run_path(c->dir, c->import->runs[i].id, "", &folder, NULL) != PL_OK) continue;
-    nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    pl_remove_tree(folder);
     pl_free(folder);
   }
 }
