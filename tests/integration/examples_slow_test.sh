@@ -1,5 +1,5 @@
 # Every small example sweep is trained and analysed; what sweeps/examples/README.md tells of it holds in a weaker form. The demo needs real
-# text: scripts/demo.sh trains and checks it. A folder with results in OUT is used again.
+# text: scripts/demo.sh trains and checks it. Results that are in the folder EXAMPLES_OUT are used again.
 PIPELAG=$1
 EXAMPLES=$TESTS_SOURCE/../sweeps/examples
 OUT=${EXAMPLES_OUT:-$PWD/out}
