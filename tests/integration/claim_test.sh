@@ -44,6 +44,8 @@ begin_and_kill() {
   # shellcheck disable=SC2046
   kill -KILL $(pgrep -P $pool) $pool
   { wait $pool; } 2>/dev/null || true
+  ended=$(find "$1" -name result.json | wc -l) # before it came to that, on a busy machine
+  [ "$ended" -lt 6 ] || fail "$1: nothing was left to kill"
 }
 
 sweep 600 "[0, 1, 2, 3, 4, 5]"
@@ -73,7 +75,7 @@ wait
 lies S
 "$PIPELAG" run sweep.json -q -o stale >/dev/null # what each left to the other
 whole stale
-[ "$(attempts stale)" = " 6 1, 6 2" ] || fail "attempts: $(attempts stale)"
+[ "$(attempts stale)" = " 6 1, $((6 - ended)) 2" ] || fail "attempts: $(attempts stale)"
 
 echo "-- two hosts, which know nothing of each other's processes"
 if unshare -u true 2>/dev/null; then
@@ -87,7 +89,7 @@ if unshare -u true 2>/dev/null; then
     fail "they did not meet: $(cat hosts.?.txt)"
   begin_and_kill gone
   unshare -u bash -c 'hostname host-b && exec "$1" run sweep.json -o gone' - "$PIPELAG" >gone.txt 2>&1
-  grep -q '6 run by others' gone.txt || fail "a process of another host was taken for dead: $(cat gone.txt)"
+  grep -q "$((6 - ended)) run by others" gone.txt || fail "a process of another host was taken for dead: $(cat gone.txt)"
 fi
 
 echo "-- an owner that was stopped for too long"

@@ -192,12 +192,16 @@ static int take_turns(void *self, int number) {
   return got > 0; /* everybody had a turn */
 }
 
+/* Again where the machine was too busy for two to have a turn. */
 static void never_two_at_once(void **state) {
-  arena a = {.end = pl_clock_seconds() + 1.5};
-  in_temp(state, "claim", a.claim);
-  in_temp(state, "guard", a.guard);
-  int had_one = fork_all(RACERS, take_turns, &a);
-  if (had_one > RACERS) fail_msg("two held the claim at once");
+  int had_one = 0;
+  for (int i = 0; i < 20 && had_one < 2; i++) {
+    arena a = {.end = pl_clock_seconds() + 1.5};
+    in_temp(state, "claim", a.claim);
+    in_temp(state, "guard", a.guard);
+    had_one = fork_all(RACERS, take_turns, &a);
+    if (had_one > RACERS) fail_msg("two held the claim at once");
+  }
   assert_true(had_one >= 2);
 }
 

@@ -24,11 +24,19 @@ class Browser:
                          "--window-size=%d,%d" % size, "--force-device-scale-factor=1"]
             wanted = {"browserName": "chrome", "goog:chromeOptions": {"args": arguments},
                       "goog:loggingPrefs": {"browser": "ALL"}}
-            answer = self.ask("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
-            self.base += "/session/" + answer["sessionId"]
+            self.base += "/session/" + self.begin(wanted)["sessionId"]
         except BaseException:
             self.process.kill()
             raise
+
+    def begin(self, wanted):
+        """On a busy machine the browser's first process may not be up in the time that chromedriver gives it."""
+        for left in 2, 1, 0:
+            try:
+                return self.ask("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
+            except RuntimeError as error:
+                if left == 0 or "session not created" not in str(error):
+                    raise
 
     def __enter__(self):
         return self
