@@ -20,7 +20,7 @@
 
 extern char **environ;
 
-enum { LINE = 512, WORD = 64, POLL_MILLISECONDS = 200 };
+enum { LINE = 512, WORD = 64, POLL_MILLISECONDS = 200, MOST_STARTS = 3 };
 
 /* The launcher while it runs: what it says is passed on line by line. */
 typedef struct launcher {
@@ -134,11 +134,11 @@ static void watch(launcher *l) {
   close(l->says);
 }
 
-/* A result that was written meanwhile is another file. */
-static struct stat look_at_result(const char *dir, uint64_t id) {
+/* What was written anew meanwhile is another file. */
+static struct stat look_at(const char *dir, uint64_t id, const char *file) {
   struct stat found = {0};
   char *path = NULL;
-  if (pl_run_path(dir, id, "result.json", &path, NULL) == PL_OK && stat(path, &found) != 0) found = (struct stat){0};
+  if (pl_run_path(dir, id, file, &path, NULL) == PL_OK && stat(path, &found) != 0) found = (struct stat){0};
   pl_free(path);
   return found;
 }
@@ -166,25 +166,44 @@ static void describe(const pl_ranks_run_args *a, const pl_job *job, const launch
 }
 
 /* Under the claim: another process may have taken the run over by now. */
-static void record(const pl_ranks_run_args *a, const pl_job *job, const launcher *l) {
+static void record(const pl_ranks_run_args *a, const pl_job *job, const launcher *l, const char *sentence) {
   const pl_claim_rules rules = {.job_is_gone = is_own_job};
-  char sentence[PL_ERR_TEXT];
   bool taken = false;
-  describe(a, job, l, sentence, sizeof sentence);
-  printf("run %" PRIu64 ": %s\n", job->index, sentence);
   if (pl_run_claim_by(a->dir, job->id, &rules, &taken, NULL) != PL_OK || !taken) return;
   (void)!pl_run_write_result(a->dir, job->id, l->told ? PL_RUN_STOPPED : PL_RUN_FAILED, NULL, sentence, NULL);
   pl_run_release(a->dir, job->id);
 }
 
-pl_status pl_ranks_run(const pl_ranks_run_args *args, pl_job *job, pl_err *e) {
-  launcher l;
-  const struct stat before = look_at_result(args->dir, job->id);
-  pl_status st = start_all(args, &l, e);
+/* *begun: rank 0 came as far as the claim, the first thing that it touches. */
+static pl_status start_once(const pl_ranks_run_args *a, const pl_job *job, launcher *l, bool *begun, pl_err *e) {
+  const struct stat before = look_at(a->dir, job->id, "claim");
+  pl_status st = start_all(a, l, e);
   if (st != PL_OK) return st;
-  watch(&l);
-  const struct stat after = look_at_result(args->dir, job->id);
-  if (l.status != 0 && is_same(&before, &after)) record(args, job, &l);
+  watch(l);
+  const struct stat after = look_at(a->dir, job->id, "claim");
+  *begun = !is_same(&before, &after);
+  return PL_OK;
+}
+
+/* Open MPI 4.1 can crash in its own start on nodes that are busy, when a message comes before it has a receiver; and a
+ * launcher may fail to start everything. Where nothing has begun nothing can go wrong by starting again. */
+pl_status pl_ranks_run(const pl_ranks_run_args *args, pl_job *job, pl_err *e) {
+  launcher l = {0};
+  char sentence[PL_ERR_TEXT] = "";
+  bool begun = false;
+  const struct stat before = look_at(args->dir, job->id, "result.json");
+  for (int starts = 1;; starts++) {
+    pl_status st = start_once(args, job, &l, &begun, e);
+    if (st != PL_OK) return st;
+    if (l.status == 0) break;
+    describe(args, job, &l, sentence, sizeof sentence);
+    const bool again = !begun && !l.told && starts < MOST_STARTS;
+    printf("run %" PRIu64 ": %s%s\n", job->index, sentence, again ? "; it had not begun and is started again" : "");
+    fflush(stdout);
+    if (!again) break;
+  }
+  const struct stat after = look_at(args->dir, job->id, "result.json");
+  if (l.status != 0 && is_same(&before, &after)) record(args, job, &l, sentence);
   job->state = pl_run_state_of(args->dir, job->id);
   return PL_OK;
 }

@@ -13,9 +13,9 @@ typedef struct pl_ranks_run_args {
 } pl_ranks_run_args;
 
 /* Starts `pipelag task` with the same numbers on all processes and waits until all have ended; the job's state is then
- * what the run's folder says. When they ended badly without leaving a result, the run becomes failed (stopped, when it
- * was told to stop) with the launcher's own words. The caller has installed patient signals. PL_BAD when the launcher
- * cannot be started. */
+ * what the run's folder says. What ends before rank 0 has begun with the run is started again, twice at most. When they
+ * ended badly without leaving a result, the run becomes failed (stopped, when it was told to stop) with the launcher's
+ * own words. The caller has installed patient signals. PL_BAD when the launcher cannot be started. */
 PL_MUST_CHECK pl_status pl_ranks_run(const pl_ranks_run_args *args, pl_job *job, pl_err *e);
 
 #endif

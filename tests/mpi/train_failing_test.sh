@@ -16,7 +16,7 @@ config() {
 }
 JSON
 }
-config 2000 '' >run.json
+config 8000 '' >run.json
 "$PIPELAG" train run.json -q -o whole >/dev/null
 waits='nothing went on for 3 s \(pipeline.watchdog\); (stage [0-3] waits in "[a-z ]+" of update [0-9]+|it waits for the others)'
 

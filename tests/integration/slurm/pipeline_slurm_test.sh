@@ -114,7 +114,7 @@ sweep 100 "$schedule" '"tasks": 2, "nodes": 2, "mpi": "mpirun"' >sweep.json
 wait_until 60 state_is out2 done
 same plain2 out2
 
-echo "-- what the launcher itself refuses is in the record"
+echo "-- what the launcher itself refuses is tried again and in the record"
 own=$environment environment=''
 sweep 100 "$schedule" '"tasks": 2, "mpi": "mpirun"' >sweep.json
 environment=$own
@@ -122,6 +122,8 @@ environment=$own
 wait_until 60 state_is out4 failed
 grep -q '"error": "mpirun ended with exit status 1 after step 0: mpirun has detected an attempt to run as root' "$(folder out4)/result.json" ||
   fail "the record: $(cat "$(folder out4)/result.json")"
+[ "$(grep -c 'it had not begun and is started again' out4/submissions/1.0.txt)" = 2 ] || fail "not started again"
+! says out 'is started again' 1 || echo "(a start of Open MPI failed)"
 
 echo "-- scancel: no requeue, resumable"
 sweep 100000 "$schedule" '"tasks": 4, "nodes": 2' >sweep.json
