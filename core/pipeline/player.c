@@ -32,7 +32,7 @@ void pl_player_start(pl_player *p, int64_t done, int64_t total) {
   }
 }
 
-/* One stage until it waits or its program ends. */
+/* One stage until it has computed something, waits, or its program ends: what others wait for comes between. */
 static pl_status run_stage(pl_player *p, size_t stage, bool *moved, pl_err *e) {
   const pl_program *program = &p->schedule->program[stage];
   pl_cursor *c = &p->cursor[stage];
@@ -48,6 +48,7 @@ static pl_status run_stage(pl_player *p, size_t stage, bool *moved, pl_err *e) {
     c->done += in->op == PL_OP_UPDATE;
     c->index++;
     settle(program, c);
+    if (pl_op_computes(in->op)) return PL_OK;
   }
   return PL_OK;
 }

@@ -15,7 +15,7 @@ number() { sed -nE "s/.*\"$1\": ?([0-9.e+-]+).*/\1/p" | head -n "${2:-1}" | tail
 
 measure() { # SCHEDULE MBIT: the measured period in seconds; the JSON stays in $work/measured.json
   rm -rf "$work/run"
-  unshare -n bash -euc "ip link set lo up; tc qdisc add dev lo root tbf rate $2mbit burst 256k latency 500ms
+  unshare -n bash -euc "ip link set lo up mtu 9000; tc qdisc add dev lo root tbf rate $2mbit burst 64k latency 500ms
     exec mpirun -np 2 --bind-to core '$pipelag' train tests/bench/pipeline.json -q -o '$work/run' \
       --set pipeline.schedule=$1 --set pipeline.microbatches=$m --set pipeline.trace=12" >"$work/out" 2>&1 || { cat "$work/out" >&2; exit 1; }
   "$pipelag" schedule --measured "$work/run" --json >"$work/measured.json"
@@ -28,9 +28,9 @@ python3 - "$work/measured.json" "$work/costs.json" <<'PY'
 import json, sys
 stages = json.load(open(sys.argv[1]))["by_stage"]
 json.dump({"forward": [s["forward"] for s in stages], "backward": [s["backward"] for s in stages],
-           "update": max(s["update"] for s in stages), "message_bytes": 1024 * 256 * 4, "latency": 1e-4}, open(sys.argv[2], "w"))
+           "update": max(s["update"] for s in stages), "message_bytes": 512 * 256 * 4, "latency": 1e-4}, open(sys.argv[2], "w"))
 PY
-echo " Mbit/s  1f1b ms: measured  planned   2bw ms: measured  planned   (an update of $m microbatches, messages of 1 MiB)"
+echo " Mbit/s  1f1b ms: measured  planned   2bw ms: measured  planned   (an update of $m microbatches, messages of 512 KiB)"
 for mbit in "${rates[@]}"; do
   sed "s/}$/, \"bandwidth\": $((mbit * 125000))}/" "$work/costs.json" >"$work/limited.json"
   line=$(printf '%7d' "$mbit")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tokens per second of 1F1B and of PipeDream-2BW, two processes on two cores, in turn, beside what the event simulation of the same
-# instruction lists says for the measured times of each stage. Usage: tests/bench/pipeline.sh [ROUNDS] [MICROBATCHES...].
+# instruction lists says for the measured times of each stage. Rates are those of the running pipeline, without its filling. Usage: tests/bench/pipeline.sh [ROUNDS] [MICROBATCHES...].
 # A round in which others used more than 5% of the two cores is thrown away and made again, at most three times as many in all.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -9,6 +9,7 @@ shift || true
 counts=("${@:-}")
 [ -n "${counts[0]}" ] || counts=(2 4 8)
 pipelag=$PWD/build/release/pipelag
+tokens=512 # of a microbatch
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OMPI_MCA_mpi_yield_when_idle=0 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -32,22 +33,21 @@ alone() {
     'BEGIN {exit ((a - b) / h - o) / (2 * (e - s)) > 0.05}'
 }
 
-train() { # ARM SCHEDULE MICROBATCHES: one round; keeps rate, measured period, ideal period and the stages' times
+train() { # ARM SCHEDULE MICROBATCHES: one round; keeps the period as measured, the simulated one, and the rate
   local arm=$1 schedule=$2 m=$3
   rm -rf "${work:?}/$arm"
   alone "$arm" mpirun -np 2 --bind-to core "$pipelag" train tests/bench/pipeline.json -q --json -o "$work/$arm" \
-    --set "pipeline.schedule=$schedule" --set "pipeline.microbatches=$m" --set "train.batch_tokens=$((1024 * m))" \
+    --set "pipeline.schedule=$schedule" --set "pipeline.microbatches=$m" --set "train.batch_tokens=$((tokens * m))" \
     --set pipeline.trace=12 || return 1
-  number tokens_per_second <"$work/out.$arm" >>"$work/rate.$arm"
   "$pipelag" schedule --measured "$work/$arm" --json >"$work/measured.json"
-  number period 1 <"$work/measured.json" >>"$work/period.$arm"
+  number period 1 <"$work/measured.json" | tee -a "$work/period.$arm" | awk -v t=$((tokens * m)) '{print t / $1}' >>"$work/rate.$arm"
   number period 2 <"$work/measured.json" >>"$work/ideal.$arm"
 }
 
 one_process() { # M
   rm -rf "${work:?}/one"
   alone one taskset -c 0 "$pipelag" train tests/bench/pipeline.json -q --json -o "$work/one" --set pipeline.stages=1 \
-    --set pipeline.schedule=lagged --set delay=1 --set "pipeline.microbatches=$1" --set "train.batch_tokens=$((1024 * $1))" || return 1
+    --set pipeline.schedule=lagged --set delay=1 --set "pipeline.microbatches=$1" --set "train.batch_tokens=$((tokens * $1))" || return 1
   number tokens_per_second <"$work/out.one" >>"$work/rate.one$1"
 }
 

@@ -2,7 +2,7 @@
  *
  * Open MPI moves nothing large outside of its calls, and any call moves everything; so whoever waits here keeps calling
  * pl_mpi_progress, and no rank's waiting stops another's sum. While the program computes, a thread of its own calls
- * every half millisecond; the lock lets one of the two in at a time.
+ * every half millisecond and moves sums on, adding included; the lock lets one of the two in at a time.
  *
  * Every part has a communicator of its own that is never freed before the end: the id of a freed one could be given to
  * the next while a message that nobody received is still on its way. */

@@ -64,7 +64,7 @@ static void *poke_on(void *self) {
   while (!atomic_load(&m->ending)) {
     nanosleep(&pause, NULL);
     if (pthread_mutex_trylock(&m->lock) != 0) continue;
-    (void)!poke(m);
+    if (poke(m) == PL_OK) (void)!pl_mpi_sums_move(m, &m->failure);
     pthread_mutex_unlock(&m->lock);
   }
   return NULL;
