@@ -103,7 +103,7 @@ out:
 static pl_status read_checkpoint(pl_checkpoint_source *s, pl_err *e) {
   pl_status st = PL_OK;
   bool found = false;
-  PL_TRY(pl_device_open("cpu", &s->device, e));
+  PL_TRY(pl_device_open("cpu", PL_PRECISION_FP32, &s->device, e));
   PL_TRY(pl_alloc(1, sizeof *s->saved, "a checkpoint", &s->saved, e));
   const pl_saved_args args = {.config = s->config, .root = s->data_root, .vocab = s->vocab, .device = s->device};
   PL_TRY(pl_saved_open(&args, s->saved, e));

@@ -191,7 +191,7 @@ static pl_status open_parts(run_state *r, pl_err *e) {
   PL_TRY(pl_journal_open(r->journal_path, &r->journal, e));
   PL_TRY(open_log(r, e));
   if (r->args->note != NULL) say(r, r->args->note);
-  PL_TRY(pl_device_open(pl_device_name(c), &r->device, e));
+  PL_TRY(pl_device_open(pl_device_name(c), (pl_precision)c->root.precision, &r->device, e));
   r->dataset_type = (const pl_dataset_type *)c->data.type;
   pl_model_shape shape;
   ((const pl_model_type *)c->model.type)->shape(c->model.config, &shape);

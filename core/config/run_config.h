@@ -63,7 +63,7 @@ typedef struct pl_root_config {
                         than lagged: what it gives, unless something else was written */
   int64_t delay_start;
   bool simulate_only; /* lets `lagged` use a global clip or a tied head on a per-stage profile */
-  int precision;      /* fp32 */
+  int precision;      /* pl_precision */
   int device;         /* cpu, paranoid */
 } pl_root_config;
 

@@ -1,8 +1,9 @@
 #include <math.h>
 
 #include "core/config/run_config.h"
+#include "core/device/device.h"
 
-static const char *const precisions[] = {"fp32", NULL};
+static const char *const precisions[] = {[PL_PRECISION_FP32] = "fp32", [PL_PRECISION_BF16] = "bf16", NULL};
 static const char *const devices[] = {"cpu", "paranoid", NULL};
 static const char *const delay_words[] = {[PL_DELAY_PIPEDREAM] = "pipedream", NULL};
 static const char *const clip_scopes[] = {[PL_CLIP_GLOBAL] = "global", [PL_CLIP_STAGE] = "stage", NULL};
@@ -27,7 +28,8 @@ const pl_param pl_root_params[] = {
     {ROOT(delay_start), .type = PL_INT, .max = (double)INFINITY, .help = "updates without delay at the start"},
     {ROOT(simulate_only), .type = PL_BOOL,
      .help = "allows a global clip or a tied head on a per-stage delay, which no real pipeline can do"},
-    {ROOT(precision), .type = PL_CHOICE, .choices = precisions, .help = "working precision"},
+    {ROOT(precision), .type = PL_CHOICE, .choices = precisions,
+     .help = "of the models' matrix products: bf16 rounds what is multiplied; sums, weights and optimizers stay fp32"},
     {ROOT(device), .type = PL_CHOICE, .choices = devices,
      .help = "where the arithmetic runs; paranoid checks every access, for tests"},
     {0},

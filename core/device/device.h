@@ -20,6 +20,9 @@ typedef struct pl_attention {
   size_t batch, time, heads, kv_heads, head_dim;
 } pl_attention;
 
+/* Of the products that models make with gemm_low. */
+typedef enum pl_precision { PL_PRECISION_FP32, PL_PRECISION_BF16 } pl_precision;
+
 /* Every member is REQUIRED unless marked OPTIONAL; an OPTIONAL one may be NULL and is then composed from required ones
  * by its caller. */
 typedef struct pl_ops {
@@ -37,6 +40,14 @@ typedef struct pl_ops {
    * matrix. beta 0 does not read c. */
   void (*gemm)(pl_device *d, bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k, pl_real alpha,
                const pl_real *a, size_t lda, const pl_real *b, size_t ldb, pl_real beta, pl_real *c, size_t ldc);
+  /* The same in the device's precision. bf16: the elements of a and b are rounded to bfloat16 (to nearest, ties to
+   * even; subnormal numbers become 0) before they are multiplied; products, sums and c keep full precision. */
+  void (*gemm_low)(pl_device *d, bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k, pl_real alpha,
+                   const pl_real *a, size_t lda, const pl_real *b, size_t ldb, pl_real beta, pl_real *c, size_t ldc);
+  /* c[n,n] = alpha * a a^T + beta * c for a [n,k], or alpha * a^T a + beta * c for a stored [k,n] (transpose). c is
+   * symmetric: with beta other than 0 it must be so before, and it is so, to the bit, afterwards. In full precision. */
+  void (*syrk)(pl_device *d, bool transpose, size_t n, size_t k, pl_real alpha, const pl_real *a, size_t lda,
+               pl_real beta, pl_real *c, size_t ldc);
 
   /* out[r,:] = table[ids[r],:];  dtable[ids[r],:] += dout[r,:] in ascending r. */
   void (*embedding_forward)(pl_device *d, size_t rows, size_t width, const int32_t *ids, const pl_real *table,
@@ -107,15 +118,16 @@ typedef struct pl_ops {
 
 struct pl_device {
   const pl_ops *ops;
-  void *state;     /* of the implementation */
+  void *state; /* of the implementation */
+  pl_precision precision;
   char kernel[96]; /* what computes: "avx512, OpenBLAS 0.3.21 SkylakeX"; recorded in meta.json */
 };
 
 /* Opens "cpu" or "paranoid" (the CPU made hostile, for tests: a wrong argument aborts the process); PL_BAD for a device
- * that this build or machine does not have. The kernels are chosen once, here: the best that the machine has, or those
- * that the environment variable PIPELAG_ISA names (base, avx2, avx512; PL_BAD when they are absent). The BLAS chooses
- * its own (OPENBLAS_CORETYPE). */
-PL_MUST_CHECK pl_status pl_device_open(const char *name, pl_device **out, pl_err *e);
+ * that this build or machine does not have, and for bf16 where it has no instructions for it. The kernels are chosen
+ * once, here: the best that the machine has, or those that the environment variable PIPELAG_ISA names (base, avx2,
+ * avx512; PL_BAD when they are absent). The BLAS chooses its own (OPENBLAS_CORETYPE). */
+PL_MUST_CHECK pl_status pl_device_open(const char *name, pl_precision precision, pl_device **out, pl_err *e);
 void pl_device_close(pl_device *d); /* NULL allowed */
 
 #endif

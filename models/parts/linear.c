@@ -19,17 +19,17 @@ out:
 
 void pl_linear_forward(pl_device *d, const pl_linear *l, const pl_real *weights, size_t rows, const pl_real *x,
                        bool add, pl_real *y) {
-  d->ops->gemm(d, false, true, rows, l->out, l->in, 1, x, l->in, weights + l->weight, l->in, add, y, l->out);
+  d->ops->gemm_low(d, false, true, rows, l->out, l->in, 1, x, l->in, weights + l->weight, l->in, add, y, l->out);
   if (l->biased) d->ops->add_rows_forward(d, rows, l->out, 1, weights + l->bias, y);
 }
 
 void pl_linear_backward_weights(pl_device *d, const pl_linear *l, size_t rows, const pl_real *x, const pl_real *dy,
                                 pl_real *grad) {
-  d->ops->gemm(d, true, false, l->out, l->in, rows, 1, dy, l->out, x, l->in, 1, grad + l->gradient, l->in);
+  d->ops->gemm_low(d, true, false, l->out, l->in, rows, 1, dy, l->out, x, l->in, 1, grad + l->gradient, l->in);
   if (l->biased) d->ops->add_rows_backward(d, rows, l->out, 1, dy, grad + l->bias);
 }
 
 void pl_linear_backward_input(pl_device *d, const pl_linear *l, const pl_real *weights, size_t rows, const pl_real *dy,
                               bool add, pl_real *dx) {
-  d->ops->gemm(d, false, false, rows, l->in, l->out, 1, dy, l->out, weights + l->weight, l->in, add, dx, l->in);
+  d->ops->gemm_low(d, false, false, rows, l->in, l->out, 1, dy, l->out, weights + l->weight, l->in, add, dx, l->in);
 }

@@ -91,7 +91,7 @@ static inline pl_device *open_device(const char *name, const char *isa) {
   pl_device *d = NULL;
   pl_err e = {0};
   setenv("PIPELAG_ISA", isa, 1);
-  const pl_status st = pl_device_open(name, &d, &e);
+  const pl_status st = pl_device_open(name, PL_PRECISION_FP32, &d, &e);
   unsetenv("PIPELAG_ISA");
   if (st != PL_OK) assert_int_equal(st, PL_BAD);
   return d;

@@ -226,17 +226,17 @@ static void test_opening(void **state) {
   (void)state;
   pl_device *d = NULL;
   pl_err e = {0};
-  assert_int_equal(pl_device_open("gpu", &d, &e), PL_BAD);
+  assert_int_equal(pl_device_open("gpu", PL_PRECISION_FP32, &d, &e), PL_BAD);
   assert_string_equal(e.text, "device is \"gpu\"; this build has cpu and paranoid");
   assert_null(d);
   for (size_t i = 0; i < 2; i++) {
     e = (pl_err){0};
     setenv("PIPELAG_ISA", "avx1024", 1);
-    assert_int_equal(pl_device_open(device_names[i], &d, &e), PL_BAD);
+    assert_int_equal(pl_device_open(device_names[i], PL_PRECISION_FP32, &d, &e), PL_BAD);
     assert_non_null(strstr(e.text, "PIPELAG_ISA is \"avx1024\"; this build on this machine has"));
     assert_non_null(strstr(e.text, "base"));
     unsetenv("PIPELAG_ISA");
-    assert_int_equal(pl_device_open(device_names[i], &d, &e), PL_OK);
+    assert_int_equal(pl_device_open(device_names[i], PL_PRECISION_FP32, &d, &e), PL_OK);
     assert_string_equal(d->ops->name, device_names[i]);
     assert_non_null(strstr(d->kernel, " kernels, "));
     pl_device_close(d);
@@ -281,7 +281,7 @@ static int ending_of(void (*call)(pl_device *d, bed *b)) {
     pl_err e = {0};
     bed b = {0};
     signal(SIGABRT, SIG_DFL);
-    if (!freopen("/dev/null", "w", stderr) || pl_device_open("paranoid", &b.d, &e) != PL_OK) _exit(1);
+    if (!freopen("/dev/null", "w", stderr) || pl_device_open("paranoid", PL_PRECISION_FP32, &b.d, &e) != PL_OK) _exit(1);
     call(b.d, &b);
     _exit(0);
   }

@@ -198,7 +198,7 @@ static void check_counted(const model_case *model) {
   model->type->layer_flops(r.config, RIG_VOCAB, layers, &first, &last);
   counting *w = counter();
   *w = (counting){.ops = *r.device->ops, .real = r.device->ops};
-  w->ops.gemm = count_gemm;
+  w->ops.gemm = w->ops.gemm_low = count_gemm;
   w->ops.attention_forward = count_attention;
   r.device->ops = &w->ops;
   pl_batch b = rig_batch(&r, 0, RIG_SEQUENCES, 0);

@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "core/base/memory.h"
+#ifdef PL_HAVE_BF16
+#include "core/device/cpu/bf16/bf16.h"
+#endif
 
 typedef struct isa {
   const char *name;
@@ -56,19 +59,48 @@ static pl_status choose(const isa **out, pl_err *e) {
   return refuse(wanted, e);
 }
 
+/* Products in bf16 have kernels of their own, which go with those for avx512. With PIPELAG_ISA they are those without
+ * tiles. */
+static pl_status open_bf16(pl_device *d, const isa *best, const char **name, pl_err *e) {
+  *name = NULL;
+  if (d->precision != PL_PRECISION_BF16) return PL_OK;
+#ifdef PL_HAVE_BF16
+  const char *wanted = getenv("PIPELAG_ISA");
+  if (strcmp(best->name, "avx512") == 0 && __builtin_cpu_supports("avx512bf16")) {
+    pl_bf16_room *room = NULL;
+    pl_status st = pl_bf16_room_new(!wanted || !*wanted, &room, e);
+    d->state = room;
+    if (room) *name = room->name;
+    return st;
+  }
+#endif
+  return pl_fail(e, PL_BAD,
+                 "precision is \"bf16\", but this build on this machine has no bf16 instructions (it has %s kernels); "
+                 "allowed here: \"fp32\"",
+                 best->name);
+}
+
 pl_status pl_cpu_open(pl_device *d, pl_err *e) {
   pl_status st = PL_OK;
   const isa *best = NULL;
+  const char *bf16 = NULL;
   char blas[64];
   PL_TRY(choose(&best, e));
+  PL_TRY(open_bf16(d, best, &bf16, e));
   pl_blas_start(blas, sizeof blas);
-  snprintf(d->kernel, sizeof d->kernel, "%s kernels, %s", best->name, blas);
+  snprintf(d->kernel, sizeof d->kernel, "%s kernels%s%s, %s", best->name, bf16 ? ", bf16 by " : "", bf16 ? bf16 : "",
+           blas);
   d->ops = best->ops;
 out:
   return st;
 }
 
-void pl_cpu_close(pl_device *d) { (void)d; }
+void pl_cpu_close(pl_device *d) {
+  (void)d;
+#ifdef PL_HAVE_BF16
+  pl_bf16_room_free(d->state);
+#endif
+}
 
 pl_status pl_cpu_alloc(pl_device *d, size_t bytes, const char *what, void **out, pl_err *e) {
   (void)d;

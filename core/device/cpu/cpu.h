@@ -19,6 +19,8 @@ PL_CPU_DECLARE(download);
 PL_CPU_DECLARE(copy);
 PL_CPU_DECLARE(zero);
 PL_CPU_DECLARE(gemm);
+PL_CPU_DECLARE(gemm_low);
+PL_CPU_DECLARE(syrk);
 #undef PL_CPU_DECLARE
 
 /* Keeps the BLAS to one thread and writes what it is, like "OpenBLAS 0.3.21 SkylakeX". */

@@ -2,11 +2,16 @@
 #include <stdio.h>
 
 #include "core/device/cpu/cpu.h"
+#ifdef PL_HAVE_BF16
+#include "core/device/cpu/bf16/bf16.h"
+#endif
 
 #ifdef PL_F64
 #define GEMM cblas_dgemm
+#define SYRK cblas_dsyrk
 #else
 #define GEMM cblas_sgemm
+#define SYRK cblas_ssyrk
 #endif
 
 /* An empty sum still scales c; the BLAS would refuse the leading dimensions that come with it. */
@@ -25,6 +30,53 @@ void pl_cpu_gemm(pl_device *d, bool transpose_a, bool transpose_b, size_t m, siz
   }
   GEMM(CblasRowMajor, transpose_a ? CblasTrans : CblasNoTrans, transpose_b ? CblasTrans : CblasNoTrans, (int)m, (int)n,
        (int)k, alpha, a, (int)lda, b, (int)ldb, beta, c, (int)ldc);
+}
+
+void pl_cpu_gemm_low(pl_device *d, bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k, pl_real alpha,
+                     const pl_real *a, size_t lda, const pl_real *b, size_t ldb, pl_real beta, pl_real *c, size_t ldc) {
+#ifdef PL_HAVE_BF16
+  if (d->precision == PL_PRECISION_BF16 && k > 0) {
+    const pl_bf16_product p = {.transpose_a = transpose_a,
+                               .transpose_b = transpose_b,
+                               .m = m,
+                               .n = n,
+                               .k = k,
+                               .alpha = alpha,
+                               .beta = beta,
+                               .a = a,
+                               .b = b,
+                               .lda = lda,
+                               .ldb = ldb,
+                               .c = c,
+                               .ldc = ldc};
+    const pl_bf16_room *room = d->state;
+    room->multiply(room, &p);
+    return;
+  }
+#endif
+  pl_cpu_gemm(d, transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+/* The lower triangle from the upper one, by tiles that stay in the cache. */
+static void mirror(size_t n, pl_real *c, size_t ldc) {
+  enum { TILE = 32 };
+  for (size_t i0 = 0; i0 < n; i0 += TILE)
+    for (size_t j0 = 0; j0 <= i0; j0 += TILE)
+      for (size_t i = i0; i < n && i < i0 + TILE; i++)
+        for (size_t j = j0; j < i && j < j0 + TILE; j++) c[i * ldc + j] = c[j * ldc + i];
+}
+
+void pl_cpu_syrk(pl_device *d, bool transpose, size_t n, size_t k, pl_real alpha, const pl_real *a, size_t lda,
+                 pl_real beta, pl_real *c, size_t ldc) {
+  (void)d;
+  if (n == 0) return;
+  if (k == 0) {
+    scale_rows(n, n, beta, c, ldc);
+    return;
+  }
+  SYRK(CblasRowMajor, CblasUpper, transpose ? CblasTrans : CblasNoTrans, (int)n, (int)k, alpha, a, (int)lda, beta, c,
+       (int)ldc);
+  mirror(n, c, ldc);
 }
 
 void pl_blas_start(char *description, size_t size) {

@@ -119,13 +119,36 @@ static void zero(pl_device *d, void *p, size_t bytes) {
   cpu_of(d)->ops->zero(cpu_of(d), p, bytes);
 }
 
+static void check_gemm(pl_device *d, const char *op, bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k,
+                       const pl_real *a, size_t lda, const pl_real *b, size_t ldb, pl_real beta, pl_real *c,
+                       size_t ldc) {
+  check_matrix(d, op, "a", a, transpose_a ? k : m, transpose_a ? m : k, lda);
+  check_matrix(d, op, "b", b, transpose_b ? n : k, transpose_b ? k : n, ldb);
+  check_matrix(d, op, "c", c, m, n, ldc);
+  for (size_t i = 0; beta == 0 && i < m; i++) spoil(c + i * ldc, n * sizeof *c);
+}
+
 static void gemm(pl_device *d, bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k, pl_real alpha,
                  const pl_real *a, size_t lda, const pl_real *b, size_t ldb, pl_real beta, pl_real *c, size_t ldc) {
-  check_matrix(d, __func__, "a", a, transpose_a ? k : m, transpose_a ? m : k, lda);
-  check_matrix(d, __func__, "b", b, transpose_b ? n : k, transpose_b ? k : n, ldb);
-  check_matrix(d, __func__, "c", c, m, n, ldc);
-  for (size_t i = 0; beta == 0 && i < m; i++) spoil(c + i * ldc, n * sizeof *c);
+  check_gemm(d, __func__, transpose_a, transpose_b, m, n, k, a, lda, b, ldb, beta, c, ldc);
   cpu_of(d)->ops->gemm(cpu_of(d), transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+static void gemm_low(pl_device *d, bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k, pl_real alpha,
+                     const pl_real *a, size_t lda, const pl_real *b, size_t ldb, pl_real beta, pl_real *c, size_t ldc) {
+  check_gemm(d, __func__, transpose_a, transpose_b, m, n, k, a, lda, b, ldb, beta, c, ldc);
+  cpu_of(d)->ops->gemm_low(cpu_of(d), transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+static void syrk(pl_device *d, bool transpose, size_t n, size_t k, pl_real alpha, const pl_real *a, size_t lda,
+                 pl_real beta, pl_real *c, size_t ldc) {
+  check_matrix(d, __func__, "a", a, transpose ? k : n, transpose ? n : k, lda);
+  check_matrix(d, __func__, "c", c, n, n, ldc);
+  for (size_t i = 0; i < n; i++) {
+    if (beta == 0) spoil(c + i * ldc, n * sizeof *c);
+    for (size_t j = 0; beta != 0 && j < i; j++) REQUIRE(c[i * ldc + j] == c[j * ldc + i]);
+  }
+  cpu_of(d)->ops->syrk(cpu_of(d), transpose, n, k, alpha, a, lda, beta, c, ldc);
 }
 
 static void embedding_forward(pl_device *d, size_t rows, size_t width, const int32_t *ids, const pl_real *table,
@@ -346,6 +369,8 @@ static const pl_ops checked = {
     .copy = copy,
     .zero = zero,
     .gemm = gemm,
+    .gemm_low = gemm_low,
+    .syrk = syrk,
     .embedding_forward = embedding_forward,
     .embedding_backward = embedding_backward,
     .add_rows_forward = add_rows_forward,
@@ -375,6 +400,7 @@ pl_status pl_paranoid_open(pl_device *d, pl_err *e) {
   pl_status st = PL_OK;
   paranoid *s = NULL;
   PL_TRY(pl_alloc(1, sizeof *s, "the paranoid device", &s, e));
+  s->cpu.precision = d->precision;
   PL_TRY(pl_cpu_open(&s->cpu, e));
   s->ops = checked;
   s->ops.attention_saved_size = s->cpu.ops->attention_saved_size;
