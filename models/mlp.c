@@ -225,7 +225,7 @@ static void window_forward(pl_model *m, const pl_real *weights, const pl_batch *
     for (size_t s = 0; s < b->sequences; s++) {
       size_t start = s * b->context;
       d->ops->gemm_low(d, false, true, seeing(b, j), l->out, width, 1, embedded + start * width, width,
-                   weights + l->weight + j * width, l->in, j > 0, z + (start + j) * l->out, l->out);
+                       weights + l->weight + j * width, l->in, j > 0, z + (start + j) * l->out, l->out);
     }
   }
   d->ops->add_rows_forward(d, rows, l->out, 1, weights + l->bias, z);
@@ -241,7 +241,7 @@ static void window_backward_input(pl_model *m, const pl_real *weights, const pl_
     for (size_t s = 0; s < b->sequences; s++) {
       size_t start = s * b->context;
       d->ops->gemm_low(d, false, false, seeing(b, j), width, l->out, 1, dz + (start + j) * l->out, l->out,
-                   weights + l->weight + j * width, l->in, j > 0, dembedded + start * width, width);
+                       weights + l->weight + j * width, l->in, j > 0, dembedded + start * width, width);
     }
   }
   d->ops->embedding_backward(d, rows, width, b->tokens, dembedded, grad + m->embedding);
@@ -256,7 +256,7 @@ static void window_backward_weights(pl_model *m, const pl_batch *b, void *tape, 
     for (size_t s = 0; s < b->sequences; s++) {
       size_t start = s * b->context;
       d->ops->gemm_low(d, true, false, l->out, width, seeing(b, j), 1, dz + (start + j) * l->out, l->out,
-                   embedded + start * width, width, 1, grad + l->gradient + j * width, l->in);
+                       embedded + start * width, width, 1, grad + l->gradient + j * width, l->in);
     }
   }
   d->ops->add_rows_backward(d, rows, l->out, 1, dz, grad + l->bias);

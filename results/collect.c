@@ -1,3 +1,4 @@
+#include <malloc.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -237,13 +238,22 @@ out:
   return st;
 }
 
+/* A curve and its image come and go for every run, between small things of HDF5 that stay: glibc would keep the holes.
+ */
+static void give_back_memory(size_t runs) {
+#ifdef __GLIBC__
+  enum { EVERY = 256 };
+  if (runs % EVERY == 0) malloc_trim(0);
+#else
+  (void)runs;
+#endif
+}
+
 pl_status pl_curves_collect(const pl_catalog *c, const char *path, void (*say_line)(void *self, const char *line),
                             void *say_self, pl_err *e) {
   pl_status st = PL_OK;
   collector k = {.catalog = c, .say = say_line, .say_self = say_self};
-  char *bytes = NULL;
-  size_t count;
-  PL_TRY(pl_h5_create(&k.file, e));
+  PL_TRY(pl_h5_create_large(path, &k.file, e));
   pl_h5_set_text(k.file, "/", "generator", "pipelag");
   pl_h5_set_text(k.file, "/", "name", c->name);
   pl_h5_set_text(k.file, "/", "layout",
@@ -251,13 +261,14 @@ pl_status pl_curves_collect(const pl_catalog *c, const char *path, void (*say_li
                  "where a series was not measured, and the times of its stages; attributes of runs/ID: its "
                  "configuration and final figures");
   pl_h5_group(k.file, "runs");
-  for (size_t i = 0; i < c->count; i++) PL_TRY(put_run(&k, &c->runs[i], e));
+  for (size_t i = 0; i < c->count; i++) {
+    PL_TRY(put_run(&k, &c->runs[i], e));
+    give_back_memory(i + 1);
+  }
   PL_TRY(put_text_columns(&k, e));
   PL_TRY(put_number_columns(&k, e));
-  PL_TRY(pl_h5_image(k.file, &bytes, &count, e));
-  PL_TRY(pl_file_replace(path, bytes, count, e));
+  PL_TRY(pl_h5_commit(k.file, e));
 out:
-  pl_free(bytes);
   pl_h5_free(k.file);
   return st;
 }

@@ -84,6 +84,9 @@ pl_status pl_collected_open(const char *path, pl_collected **out, pl_err *e) {
   pl_collected *c = NULL;
   *out = NULL;
   PL_TRY(pl_alloc(1, sizeof *c, "a collected file", &c, e));
+  if (!pl_h5_is_file(path))
+    PL_TRY(
+        pl_fail(e, PL_BAD, "%s: is no HDF5 file; allowed: a result directory, or a file of `pipelag collect`", path));
   PL_TRY(pl_h5_open(path, &c->file, e));
   PL_TRY(check_ours(c, path, e));
   PL_TRY(pl_h5_get_text(c->file, "/", "name", &c->name, e));

@@ -85,38 +85,55 @@ out:
   return st;
 }
 
-pl_status pl_curves_image(const pl_curve *c, const pl_json *config, uint64_t id, char **bytes, size_t *count,
-                          pl_err *e) {
+static pl_status put_run(pl_h5 *f, const pl_curve *c, const pl_json *config, uint64_t id, pl_err *e) {
   pl_status st = PL_OK;
-  pl_h5 *f = NULL;
   pl_str text = {0};
   char hex[PL_ID_SIZE];
-  *bytes = NULL;
   pl_hash_hex(id, hex);
   pl_json_write_canonical(config, &text);
   PL_TRY(pl_str_check(&text, e));
-  PL_TRY(pl_h5_create(&f, e));
   pl_h5_set_text(f, "/", "generator", "pipelag");
   pl_h5_set_text(f, "/", "id", hex);
   pl_h5_set_text(f, "/", "config", text.text);
   pl_h5_set_int(f, "/", "attempts", c->attempts);
   PL_TRY(pl_curves_put(f, "", c, e));
-  PL_TRY(pl_h5_image(f, bytes, count, e));
 out:
-  pl_h5_free(f);
   pl_str_free(&text);
   return st;
 }
 
+/* Takes `f`; NULL: a new one. */
+static pl_status make_image(pl_h5 *f, const pl_curve *c, const pl_json *config, uint64_t id, char **bytes,
+                            size_t *count, pl_err *e) {
+  pl_status st = PL_OK;
+  *bytes = NULL;
+  if (!f) PL_TRY(pl_h5_create(&f, e));
+  PL_TRY(put_run(f, c, config, id, e));
+  PL_TRY(pl_h5_image(f, bytes, count, e));
+out:
+  pl_h5_free(f);
+  return st;
+}
+
+pl_status pl_curves_image(const pl_curve *c, const pl_json *config, uint64_t id, char **bytes, size_t *count,
+                          pl_err *e) {
+  return make_image(NULL, c, config, id, bytes, count, e);
+}
+
 pl_status pl_curves_write(const char *path, const pl_curve *c, const pl_json *config, uint64_t id, pl_err *e) {
+  return pl_curves_write_into(NULL, path, c, config, id, e);
+}
+
+pl_status pl_curves_write_into(pl_h5 *blank, const char *path, const pl_curve *c, const pl_json *config, uint64_t id,
+                               pl_err *e) {
   char *bytes;
   size_t count;
-  pl_status st = pl_curves_image(c, config, id, &bytes, &count, e);
+  pl_status st = make_image(blank, c, config, id, &bytes, &count, e);
   if (st != PL_OK) {
     pl_err_prefix(e, "%s", path);
     return st;
   }
-  st = pl_file_replace(path, bytes, count, e);
+  st = pl_file_replace_whole(path, bytes, count, e);
   pl_free(bytes);
   return st;
 }

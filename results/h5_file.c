@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "core/base/memory.h"
+#include "results/growing_file.h"
 
 struct pl_h5 {
   hid_t file;
+  pl_growing *large;          /* holds the file; NULL: HDF5's own memory does */
   hid_t link_list;            /* makes groups on the way, names are UTF-8 */
   hid_t dataset_list;         /* no time stamps */
   hid_t text_type, bool_type; /* UTF-8 of any length; {FALSE, TRUE} */
@@ -15,7 +17,7 @@ struct pl_h5 {
 };
 
 /* Memory grows by this many bytes. */
-enum { INCREMENT = 1 << 20 };
+enum { INCREMENT = 1 << 16 };
 
 /* Errors are reported by pl_h5_image, not printed by the library. */
 static void be_silent(void) { (void)H5Eset_auto2(H5E_DEFAULT, NULL, NULL); }
@@ -24,7 +26,7 @@ static void note(pl_h5 *f, bool ok, const char *path, const char *name) {
   if (!ok && f->failed[0] == '\0') snprintf(f->failed, sizeof f->failed, "%s %s", path, name);
 }
 
-static bool going(const pl_h5 *f) { return f->failed[0] == '\0'; }
+static bool going(const pl_h5 *f) { return f->failed[0] == '\0' && (!f->large || pl_growing_fits(f->large)); }
 
 static hid_t make_text_type(void) {
   hid_t type = H5Tcopy(H5T_C_S1);
@@ -45,22 +47,63 @@ static hid_t make_bool_type(void) {
   return type;
 }
 
+static void *begin_memory(size_t size, H5FD_file_image_op_t why, void *large) {
+  (void)why;
+  return pl_growing_bytes(large, size);
+}
+
+static void *grow_memory(void *bytes, size_t size, H5FD_file_image_op_t why, void *large) {
+  (void)bytes;
+  (void)why;
+  return pl_growing_bytes(large, size);
+}
+
+/* It is released with the file. */
+static herr_t keep_memory(void *bytes, H5FD_file_image_op_t why, void *large) {
+  (void)bytes;
+  (void)why;
+  (void)large;
+  return 0;
+}
+
+static void *same_large(void *large) { return large; }
+
+static herr_t keep_large(void *large) {
+  (void)large;
+  return 0;
+}
+
+static bool use_growing_file(hid_t access, pl_growing *large) {
+  H5FD_file_image_callbacks_t calls = {.image_malloc = begin_memory,
+                                       .image_realloc = grow_memory,
+                                       .image_free = keep_memory,
+                                       .udata_copy = same_large,
+                                       .udata_free = keep_large,
+                                       .udata = large};
+  return H5Pset_file_image_callbacks(access, &calls) >= 0;
+}
+
 /* HDF5 tells files in memory apart by their names, which are stored nowhere. */
 static hid_t make_file(const pl_h5 *f) {
   hid_t access = H5Pcreate(H5P_FILE_ACCESS), file = -1;
   char name[32];
   snprintf(name, sizeof name, "%p", (const void *)f);
-  if (access >= 0 && H5Pset_fapl_core(access, INCREMENT, 0) >= 0)
+  if (access >= 0 && H5Pset_fapl_core(access, INCREMENT, 0) >= 0 && (!f->large || use_growing_file(access, f->large)))
     file = H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, access);
   if (access >= 0) H5Pclose(access);
   return file;
 }
 
-pl_status pl_h5_create(pl_h5 **out, pl_err *e) {
+/* Takes `large`, which may be NULL. */
+static pl_status create(pl_growing *large, pl_h5 **out, pl_err *e) {
   pl_h5 *f = NULL;
   *out = NULL;
   pl_status st = pl_alloc(1, sizeof *f, "an HDF5 file", &f, e);
-  if (st != PL_OK) return st;
+  if (st != PL_OK) {
+    pl_growing_close(large);
+    return st;
+  }
+  f->large = large;
   be_silent();
   f->file = make_file(f);
   f->link_list = H5Pcreate(H5P_LINK_CREATE);
@@ -76,6 +119,15 @@ pl_status pl_h5_create(pl_h5 **out, pl_err *e) {
   return PL_OK;
 }
 
+pl_status pl_h5_create(pl_h5 **out, pl_err *e) { return create(NULL, out, e); }
+
+pl_status pl_h5_create_large(const char *path, pl_h5 **out, pl_err *e) {
+  pl_growing *large = NULL;
+  *out = NULL;
+  pl_status st = pl_growing_open(path, &large, e);
+  return st == PL_OK ? create(large, out, e) : st;
+}
+
 void pl_h5_free(pl_h5 *f) {
   if (!f) return;
   if (f->bool_type >= 0) H5Tclose(f->bool_type);
@@ -83,6 +135,7 @@ void pl_h5_free(pl_h5 *f) {
   if (f->dataset_list >= 0) H5Pclose(f->dataset_list);
   if (f->link_list >= 0) H5Pclose(f->link_list);
   if (f->file >= 0) H5Fclose(f->file);
+  pl_growing_close(f->large);
   pl_free(f);
 }
 
@@ -222,13 +275,30 @@ void pl_h5_set_json(pl_h5 *f, const char *path, const char *name, const pl_json 
   }
 }
 
+/* Everything that HDF5 holds back is in its memory; *size is that of the file. */
+static pl_status finish(pl_h5 *f, ssize_t *size, pl_err *e) {
+  if (f->failed[0] != '\0')
+    return pl_fail(e, PL_FAIL, "HDF5: %s cannot be written (out of memory, or a name twice)", f->failed);
+  *size = H5Fflush(f->file, H5F_SCOPE_GLOBAL) < 0 ? -1 : H5Fget_file_image(f->file, NULL, 0);
+  return *size < 0 ? pl_fail(e, PL_FAIL, "HDF5: the file in memory cannot be finished (out of memory)") : PL_OK;
+}
+
+/* HDF5 still writes when it closes: that no one has it open, and where it ends, which may be before `size`. */
+pl_status pl_h5_commit(pl_h5 *f, pl_err *e) {
+  ssize_t size = 0;
+  pl_status st = finish(f, &size, e);
+  if (st != PL_OK) return st;
+  bool closed = H5Fclose(f->file) >= 0;
+  f->file = -1;
+  return closed ? pl_growing_commit(f->large, (size_t)size, e) : pl_fail(e, PL_FAIL, "HDF5: a file cannot be closed");
+}
+
 pl_status pl_h5_image(pl_h5 *f, char **bytes, size_t *count, pl_err *e) {
+  ssize_t size = 0;
   *bytes = NULL;
   *count = 0;
-  if (!going(f)) return pl_fail(e, PL_FAIL, "HDF5: %s cannot be written (out of memory, or a name twice)", f->failed);
-  ssize_t size = H5Fflush(f->file, H5F_SCOPE_GLOBAL) < 0 ? -1 : H5Fget_file_image(f->file, NULL, 0);
-  if (size < 0) return pl_fail(e, PL_FAIL, "HDF5: the file in memory cannot be finished (out of memory)");
-  pl_status st = pl_alloc((size_t)size, 1, "an HDF5 file", bytes, e);
+  pl_status st = finish(f, &size, e);
+  if (st == PL_OK) st = pl_alloc((size_t)size, 1, "an HDF5 file", bytes, e);
   if (st != PL_OK) return st;
   if (H5Fget_file_image(f->file, *bytes, (size_t)size) != size) {
     pl_free(*bytes);

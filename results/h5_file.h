@@ -1,9 +1,9 @@
 /* Building an HDF5 file: groups, datasets, attributes. The only door to HDF5.
  *
- * The file is built in memory and becomes a file on the disk at once, by our own write, fsync and rename: HDF5 1.10
- * crashes when its own writes hit a full disk, and without its files there are no locks of it on shared file systems
- * either. Nothing in it depends on the time: the same calls give the same bytes. HDF5 is not thread-safe: one thread of
- * a process builds files. */
+ * The file is built in memory, a large one in pages of the file to be (results/growing_file.h), and becomes a file on
+ * the disk at once, by our own write, fsync and rename: HDF5 1.10 crashes when its own writes hit a full disk, and
+ * without its files there are no locks of it on shared file systems either. Nothing in it depends on the time: the same
+ * calls give the same bytes. HDF5 is not thread-safe: one thread of a process builds files. */
 #ifndef PL_RESULTS_H5_FILE_H
 #define PL_RESULTS_H5_FILE_H
 
@@ -13,6 +13,14 @@
 typedef struct pl_h5 pl_h5;
 
 PL_MUST_CHECK pl_status pl_h5_create(pl_h5 **out, pl_err *e);
+
+/* The same for a file that may be larger than the memory that is free: what is written goes to PATH, under another name
+ * until pl_h5_commit. */
+PL_MUST_CHECK pl_status pl_h5_create_large(const char *path, pl_h5 **out, pl_err *e);
+
+/* Finishes a large file, in place of pl_h5_image; the file has its name when this succeeds. */
+PL_MUST_CHECK pl_status pl_h5_commit(pl_h5 *f, pl_err *e);
+
 void pl_h5_free(pl_h5 *f); /* NULL allowed */
 
 /* The functions below remember the first failure, and do nothing after it, until pl_h5_image reports it. Paths are from

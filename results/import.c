@@ -6,7 +6,13 @@
 #include "results/import_run.h"
 
 pl_status pl_import_begin(pl_import **out, pl_err *e) {
-  return pl_alloc(1, sizeof(pl_import), "imported runs", out, e);
+  pl_status st = pl_alloc(1, sizeof(pl_import), "imported runs", out, e);
+  if (st != PL_OK) return st;
+  st = pl_import_spill_open(&(*out)->spill, e);
+  if (st == PL_OK) return PL_OK;
+  pl_import_end(*out);
+  *out = NULL;
+  return st;
 }
 
 void pl_import_run_free(pl_import_run *run) {
@@ -21,6 +27,7 @@ void pl_import_run_free(pl_import_run *run) {
 void pl_import_end(pl_import *m) {
   if (!m) return;
   for (size_t i = 0; i < m->count; i++) pl_import_run_free(&m->runs[i]);
+  pl_import_spill_close(m->spill);
   pl_free(m->runs);
   pl_free(m);
 }
@@ -99,6 +106,7 @@ pl_status pl_import_add(pl_import *m, const pl_import_spec *spec, pl_err *e) {
   PL_TRY(check_new(m, &run, e));
   PL_TRY(pl_import_read_paths(&run, spec, e));
   PL_TRY(pl_import_conclude(&run, spec->final, spec->where, e));
+  PL_TRY(pl_import_spill_put(m->spill, &run.table, &run.rows_at, e));
   m->runs[m->count++] = run;
 out:
   if (st != PL_OK) pl_import_run_free(&run);

@@ -129,7 +129,7 @@ static pl_json *config_document(const pl_import_run *run) {
   return pl_json_keep(config, config && pl_json_set(config, PL_IMPORTED_KEY, pl_json_retain(hints)));
 }
 
-static pl_status write_curve(const commit *c, const pl_import_run *run, const pl_json *config, pl_err *e) {
+static pl_status write_curve(const commit *c, pl_import_run *run, const pl_json *config, pl_err *e) {
   pl_status st = PL_OK;
   char *journal = NULL, *bytes = NULL;
   pl_journal *j = NULL;
@@ -138,6 +138,7 @@ static pl_status write_curve(const commit *c, const pl_import_run *run, const pl
   PL_TRY(pl_run_path(c->dir, run->id, "journal", &journal, e));
   unlink(journal); /* of an import that was killed */
   if (run->table.count == 0) goto out;
+  PL_TRY(pl_import_spill_get(c->import->spill, &run->table, run->rows_at, e));
   PL_TRY(pl_journal_open(journal, &j, e));
   for (size_t i = 0; i < run->table.count; i++) PL_TRY(pl_journal_write(j, &run->table.rows[i].point, e));
   PL_TRY(pl_curve_read(journal, &curve, e));
@@ -146,12 +147,13 @@ static pl_status write_curve(const commit *c, const pl_import_run *run, const pl
 out:
   pl_curve_free(&curve);
   pl_journal_close(j);
+  pl_import_table_free(&run->table);
   pl_free(bytes);
   pl_free(journal);
   return st;
 }
 
-static pl_status write_run(const commit *c, const pl_import_run *run, pl_err *e) {
+static pl_status write_run(const commit *c, pl_import_run *run, pl_err *e) {
   pl_status st = PL_OK;
   char *folder = NULL;
   pl_json *config = config_document(run);

@@ -3,6 +3,7 @@
 #define PL_RESULTS_IMPORT_RUN_H
 
 #include "results/import.h"
+#include "results/import_spill.h"
 #include "results/imported.h"
 #include "results/run_dir.h"
 
@@ -12,8 +13,9 @@ typedef struct pl_import_run {
   pl_json *document;
   pl_imported *imported; /* borrows from the document */
   char *label;
-  pl_json *sources; /* [{"file", "hash", "format"}] */
-  pl_import_table table;
+  pl_json *sources;      /* [{"file", "hash", "format"}] */
+  pl_import_table table; /* its rows are in the spill between reading and writing */
+  int64_t rows_at;
   pl_run_state state;
   pl_outcome outcome;
   uint64_t figures; /* hash of curve and outcome */
@@ -22,6 +24,7 @@ typedef struct pl_import_run {
 struct pl_import {
   pl_import_run *runs;
   size_t count, capacity;
+  pl_import_spill *spill;
 };
 
 /* Reads the curves into run->table and run->sources. */

@@ -51,10 +51,10 @@ static pl_status append_attempt(pl_journal *j, int64_t start_step, pl_err *e) {
   return append_record(j, r, NULL, e);
 }
 
-/* A new journal appears with its header and its name synced to disk. */
+/* A new journal appears with its header; its content and its folder are synced when something counts on them. */
 static pl_status create(const pl_journal *j, pl_err *e) {
   const pl_journal_header h = pl_journal_header_make(j->format, j->width);
-  return pl_path_exists(j->path) ? PL_OK : pl_file_replace(j->path, &h, sizeof h, e);
+  return pl_path_exists(j->path) ? PL_OK : pl_file_replace_unsynced(j->path, &h, sizeof h, e);
 }
 
 /* Takes the file's own width, cuts a torn last record off and finds the highest attempt. */

@@ -10,4 +10,7 @@ PL_MUST_CHECK pl_status pl_json_file_read(const char *path, pl_json **out, pl_er
 /* Replaces the file by the document, pretty. A NULL document stands for memory that ran out while it was built. */
 PL_MUST_CHECK pl_status pl_json_file_write(const char *path, const pl_json *document, pl_err *e);
 
+/* The same without waiting for the disk, see pl_file_replace_unsynced. */
+PL_MUST_CHECK pl_status pl_json_file_write_unsynced(const char *path, const pl_json *document, pl_err *e);
+
 #endif

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
@@ -24,34 +25,35 @@ static pl_json *hex_json(uint64_t hash) {
   return pl_json_new_string(hex);
 }
 
-static pl_json *binary_hash(void) {
+static void read_binary(char out[PL_ID_SIZE]) {
   char *bytes;
   size_t length;
-  if (pl_file_read("/proc/self/exe", BINARY_LIMIT, &bytes, &length, NULL) != PL_OK) return pl_json_new_null();
-  pl_json *hash = hex_json(pl_hash(bytes, length));
+  if (pl_file_read("/proc/self/exe", BINARY_LIMIT, &bytes, &length, NULL) != PL_OK) return;
+  pl_hash_hex(pl_hash(bytes, length), out);
   pl_free(bytes);
-  return hash;
-}
-
-static pl_json *host_name(void) {
-  char name[256] = "";
-  return gethostname(name, sizeof name - 1) == 0 ? pl_json_new_string(name) : pl_json_new_null();
 }
 
 /* "model name : AMD EPYC ..." of the first processor. */
-static pl_json *cpu_model(void) {
+static void read_cpu(char *out, size_t size) {
   char line[256];
-  pl_json *model = NULL;
   FILE *info = fopen("/proc/cpuinfo", "re");
-  while (info && !model && fgets(line, sizeof line, info)) {
+  while (info && out[0] == '\0' && fgets(line, sizeof line, info)) {
     const char *colon = strchr(line, ':');
     if (strncmp(line, "model name", 10) != 0 || !colon) continue;
     line[strcspn(line, "\n")] = '\0';
-    model = pl_json_new_string(colon + 1 + strspn(colon + 1, " "));
+    snprintf(out, size, "%s", colon + 1 + strspn(colon + 1, " "));
   }
   if (info) fclose(info);
-  return model ? model : pl_json_new_null();
 }
+
+void pl_origin_read(pl_origin *out) {
+  *out = (pl_origin){0};
+  read_binary(out->binary);
+  if (gethostname(out->host, sizeof out->host - 1) != 0) out->host[0] = '\0';
+  read_cpu(out->cpu, sizeof out->cpu);
+}
+
+static pl_json *known(const char *text) { return text[0] != '\0' ? pl_json_new_string(text) : pl_json_new_null(); }
 
 /* Variables that steer a run, without those that let somebody in. */
 static bool is_recorded(const char *variable) {
@@ -86,6 +88,9 @@ static pl_json *environment(void) {
 
 static pl_json *describe(const pl_attempt *a) {
   char stamp[32];
+  pl_origin own;
+  if (!a->origin) pl_origin_read(&own);
+  const pl_origin *origin = a->origin ? a->origin : &own;
   pl_clock_stamp(stamp);
   pl_json *o = pl_json_new_object();
   bool ok = o && pl_json_set(o, "attempt", pl_json_new_int(a->attempt)) &&
@@ -94,8 +99,9 @@ static pl_json *describe(const pl_attempt *a) {
             pl_json_set(o, "version", pl_json_new_string(PL_VERSION)) &&
             pl_json_set(o, "git_commit", pl_json_new_string(PL_GIT_COMMIT)) &&
             pl_json_set(o, "git_diff", pl_json_new_string(PL_GIT_DIFF)) &&
-            pl_json_set(o, "binary_hash", binary_hash()) && pl_json_set(o, "host", host_name()) &&
-            pl_json_set(o, "cpu", cpu_model()) && pl_json_set(o, "kernel", pl_json_new_string(a->device_kernel)) &&
+            pl_json_set(o, "binary_hash", known(origin->binary)) && pl_json_set(o, "host", known(origin->host)) &&
+            pl_json_set(o, "cpu", known(origin->cpu)) &&
+            pl_json_set(o, "kernel", pl_json_new_string(a->device_kernel)) &&
             pl_json_set(o, "threads", pl_json_new_int(a->threads)) &&
             pl_json_set(o, "data_fingerprint", hex_json(a->data_fingerprint)) && pl_json_set(o, "env", environment());
   if (a->note) ok = ok && pl_json_set(o, "note", pl_json_new_string(a->note));
@@ -131,9 +137,10 @@ static pl_status find_difference(const pl_json *now, const pl_json *attempts, ch
   return st;
 }
 
-/* The old meta.json, or a fresh one. */
+/* The old meta.json, or a fresh one; a file that a power cut left empty counts as missing. */
 static pl_status read_meta(const char *path, pl_json **meta, pl_err *e) {
-  if (pl_path_exists(path)) {
+  struct stat info;
+  if (stat(path, &info) == 0 && info.st_size > 0) {
     pl_status st = pl_json_file_read(path, meta, e);
     if (st == PL_OK && pl_json_kind_of(pl_json_get(*meta, "attempts")) != PL_JSON_ARRAY)
       st = pl_fail(e, PL_FAIL, "%s: has no list of attempts; delete it to go on without what it recorded", path);
@@ -153,9 +160,10 @@ static pl_json *extended(const pl_json *attempts, const pl_json *attempt) {
 }
 
 static pl_status write_meta(const char *path, pl_json *meta, const pl_json *attempt, bool bitwise, pl_err *e) {
+  const bool first = pl_json_size(pl_json_get(meta, "attempts")) == 0;
   bool ok = pl_json_set(meta, "bitwise", pl_json_new_bool(bitwise)) &&
             pl_json_set(meta, "attempts", extended(pl_json_get(meta, "attempts"), attempt));
-  return pl_json_file_write(path, ok ? meta : NULL, e);
+  return (first ? pl_json_file_write_unsynced : pl_json_file_write)(path, ok ? meta : NULL, e);
 }
 
 pl_status pl_provenance_add(const char *run_folder, const pl_attempt *a, char **difference, pl_err *e) {

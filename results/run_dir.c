@@ -103,17 +103,25 @@ static bool marker_path(char *out, size_t size, const char *sweep_dir, pl_run_st
   return length > 0 && (size_t)length < size;
 }
 
-void pl_run_mark(const char *sweep_dir, uint64_t id, pl_run_state state) {
-  char hex[PL_ID_SIZE], folder[4096], old[4096], new[4096];
+/* False when the marker's folder is not there. */
+static bool move_marker(const char *sweep_dir, const char *hex, pl_run_state state, const char *new) {
+  char old[4096];
   bool moved = false;
-  pl_hash_hex(id, hex);
-  if (!marker_path(folder, sizeof folder, sweep_dir, state, NULL) ||
-      !marker_path(new, sizeof new, sweep_dir, state, hex) || pl_make_folders(folder, NULL) != PL_OK)
-    return;
   for (pl_run_state s = 0; s < PL_RUN_STATES; s++)
     if (s != state && marker_path(old, sizeof old, sweep_dir, s, hex) && rename(old, new) == 0) moved = true;
   int fd = moved ? -1 : open(new, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (fd >= 0) close(fd);
+  return moved || fd >= 0 || errno != ENOENT;
+}
+
+void pl_run_mark(const char *sweep_dir, uint64_t id, pl_run_state state) {
+  char hex[PL_ID_SIZE], folder[4096], new[4096];
+  pl_hash_hex(id, hex);
+  if (!marker_path(folder, sizeof folder, sweep_dir, state, NULL) ||
+      !marker_path(new, sizeof new, sweep_dir, state, hex))
+    return;
+  if (move_marker(sweep_dir, hex, state, new) || pl_make_folders(folder, NULL) != PL_OK) return;
+  (void)move_marker(sweep_dir, hex, state, new);
 }
 
 pl_status pl_run_claim_by(const char *sweep_dir, uint64_t id, const pl_claim_rules *rules, bool *taken, pl_err *e) {

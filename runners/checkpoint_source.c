@@ -31,27 +31,19 @@ static pl_status say_none(const char *dir, const char *whose, pl_err *e) {
                  dir, whose);
 }
 
-/* The only run with a checkpoint. */
-static pl_status find_only(const pl_states *s, size_t *index, pl_err *e) {
-  size_t found = 0;
-  for (size_t i = 0; i < s->count; i++) {
-    bool has = false;
-    pl_status st = has_checkpoint(s, i, &has, e);
-    if (st != PL_OK) return st;
-    if (has && found++ == 0) *index = i;
-  }
-  if (found == 0) return say_none(s->dir, "its runs have", e);
-  if (found == 1) return PL_OK;
-  return pl_fail(e, PL_BAD, "%s: %zu runs have checkpoints; allowed: to name one, e.g. %zu", s->dir, found, *index);
-}
-
 static pl_status find_run(const pl_options *o, pl_checkpoint_source *out, pl_err *e) {
   pl_states s = {0};
   pl_status st = PL_OK;
   size_t index = 0;
   int64_t newest = -1;
   PL_TRY(pl_states_read(out->dir, &s, e));
-  PL_TRY(o->arg_count > 2 ? pl_states_find(&s, o->args[2], &index, e) : find_only(&s, &index, e));
+  if (o->arg_count > 2) {
+    PL_TRY(pl_states_find(&s, o->args[2], &index, e));
+  } else {
+    st = pl_states_find_only(&s, "checkpoints", has_checkpoint, &index, e);
+    if (st == PL_NOTHING) st = say_none(s.dir, "its runs have", e);
+    if (st != PL_OK) goto out;
+  }
   out->index = index;
   out->id = s.runs[index].id;
   pl_hash_hex(out->id, out->hex);
@@ -103,7 +95,7 @@ out:
 static pl_status read_checkpoint(pl_checkpoint_source *s, pl_err *e) {
   pl_status st = PL_OK;
   bool found = false;
-  PL_TRY(pl_device_open("cpu", PL_PRECISION_FP32, &s->device, e));
+  PL_TRY(pl_device_open("cpu", PL_PRECISION_FP32, 1, &s->device, e));
   PL_TRY(pl_alloc(1, sizeof *s->saved, "a checkpoint", &s->saved, e));
   const pl_saved_args args = {.config = s->config, .root = s->data_root, .vocab = s->vocab, .device = s->device};
   PL_TRY(pl_saved_open(&args, s->saved, e));

@@ -45,6 +45,7 @@ pl_status pl_gap_choice_read(const pl_options *o, pl_gap_choice *out, pl_err *e)
   pl_status st = PL_OK;
   size_t at_length = o->at ? strlen(o->at) + 1 : 0, against_length = o->against ? strlen(o->against) + 1 : 0;
   *out = (pl_gap_choice){.gap = {.all = o->all}};
+  if (o->json && o->csv) return pl_fail(e, PL_BAD, "--json and --csv: are given together; allowed: one of them");
   PL_TRY(pl_alloc(at_length + against_length, 1, "the options", &out->texts, e));
   if (o->at) PL_TRY(read_at(o, memcpy(out->texts, o->at, at_length), &out->gap, e));
   if (o->against) PL_TRY(read_against(o, memcpy(out->texts + at_length, o->against, against_length), out, e));

@@ -34,12 +34,13 @@ static void print_usage(FILE *out) {
           "2 bad usage, spec or environment (nothing started), 3 nothing selected, 75 checkpointed after a signal.\n");
 }
 
-static const pl_command *find_command(const char *name) {
+static const pl_command *find_command(const char *name, bool silent) {
   const char *names[COMMAND_COUNT];
   for (size_t i = 0; i < COMMAND_COUNT; i++) {
     names[i] = commands[i]->name;
     if (strcmp(name, names[i]) == 0) return commands[i];
   }
+  if (silent) return NULL;
   size_t near = pl_nearest(name, names, COMMAND_COUNT);
   fprintf(stderr, "pipelag: unknown command \"%s\"", name);
   if (near != SIZE_MAX) fprintf(stderr, "; did you mean \"%s\"?", names[near]);
@@ -67,20 +68,35 @@ static bool is_one_of(const char *word, const char *a, const char *b, const char
   return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
 }
 
-/* Whether several processes were started of what is for one, or in a build that cannot join them: then rank 0 refuses,
- * and the others leave the exit status to it. */
-static bool is_for_one(const pl_command *command, size_t *rank) {
-  return pl_world_launched_among(rank) && !(command->together && pl_world_has_mpi());
+/* Of several processes rank 0 alone says what is wrong with a command line, and tells the exit status: mpirun ends them
+ * all at the first other one. What they print goes nowhere meanwhile. */
+static void parse_options(const pl_command *command, int argc, char **argv, bool follows, pl_options *out) {
+  const int nowhere = follows ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
+  int own[2] = {-1, -1};
+  for (int i = 0; nowhere >= 0 && i < 2; i++) {
+    own[i] = fcntl(STDOUT_FILENO + i, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (own[i] >= 0) dup2(nowhere, STDOUT_FILENO + i);
+  }
+  pl_options_parse(command, argc, argv, follows ? PL_OK : PL_BAD, out);
+  for (int i = 0; i < 2; i++) {
+    if (own[i] < 0) continue;
+    dup2(own[i], STDOUT_FILENO + i);
+    close(own[i]);
+  }
+  if (nowhere >= 0) close(nowhere);
 }
 
+/* Where several processes were started of what is for one, or in a build that cannot join them, rank 0 refuses and the
+ * others leave the exit status to it. */
 static pl_status run_command(int argc, char **argv) {
-  const pl_command *command = find_command(argv[1]);
   size_t rank = 0;
-  if (command == NULL) return PL_BAD;
-  const bool for_one = is_for_one(command, &rank);
-  if (for_one && rank > 0) return PL_OK;
+  const bool among = pl_world_launched_among(&rank), follows = among && rank > 0;
+  const pl_command *command = find_command(argv[1], follows);
+  if (command == NULL) return follows ? PL_OK : PL_BAD;
+  const bool for_one = among && !(command->together && pl_world_has_mpi());
+  if (for_one && follows) return PL_OK;
   pl_options options;
-  pl_options_parse(command, argc - 1, argv + 1, &options);
+  parse_options(command, argc - 1, argv + 1, follows, &options);
   pl_err e = {0};
   pl_status st =
       for_one && !command->together

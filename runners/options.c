@@ -25,6 +25,7 @@ static const struct argp_option all_options[] = {
     {"yes", 'y', NULL, 0, "Go on without asking, also above --max-runs", 0},
     {"jobs", 'j', "N", 0, "Runs at the same time (default: one per CPU that this process may use)", 0},
     {"fail-fast", 'f', NULL, 0, "Stop the sweep when a run fails", 0},
+    {"no-pin", LONG + '0', NULL, 0, "Leave it to the system on which CPU a run is", 0},
     {"strict-diverged", 'D', NULL, 0, "Exit with 1 when a run diverged", 0},
     {"data-root", 'r', "DIR", 0, "Folder of relative data paths (default: PIPELAG_DATA, else the sweep file's folder)",
      0},
@@ -78,6 +79,7 @@ static const struct argp_option all_options[] = {
      "What the run NAME of this result directory did, from its traces (pipeline.trace), beside the ideal", 0},
     {"restart-ring", LONG + 'Q', NULL, 0,
      "Convert although delays change: every stage begins with its newest weights alone, delays ramp anew", 0},
+    {"profile", LONG + '8', NULL, 0, "Print too where the time went", 0},
     {"shard-tokens", 't', "N", 0, "Tokens of a shard (default 100000000)", 0},
     {"write-shards", 'w', "PREFIX", 0, "Write llm.c shards PREFIX_val_000000.bin, PREFIX_train_000001.bin, ...", 0},
 };
@@ -145,6 +147,8 @@ static bool *find_flag(const pl_command *command, pl_options *o, int key) {
     return &o->quiet;
   case 'y':
     return &o->yes;
+  case LONG + '0':
+    return &o->no_pin;
   case 'D':
     return &o->strict_diverged;
   case 'A':
@@ -169,6 +173,8 @@ static bool *find_flag(const pl_command *command, pl_options *o, int key) {
     return &o->schedule.allow_min_microbatches;
   case LONG + 'Q':
     return &o->restart_ring;
+  case LONG + '8':
+    return &o->profile;
   case LONG + 'E':
     return &o->schedule.text;
   case LONG + 'L':
@@ -332,7 +338,7 @@ static error_t parse_one(int key, char *arg, struct argp_state *state) {
   return 0;
 }
 
-void pl_options_parse(const pl_command *command, int argc, char **argv, pl_options *out) {
+void pl_options_parse(const pl_command *command, int argc, char **argv, int usage_status, pl_options *out) {
   *out = (pl_options){.max_runs = 100000,
                       .shard_tokens = 100000000,
                       .schedule = {.updates = 3, .forward = 1, .backward = 2, .weight = -1}};
@@ -350,7 +356,7 @@ void pl_options_parse(const pl_command *command, int argc, char **argv, pl_optio
   argv[0] = name;
   parse_state state = {.command = command, .out = out};
   struct argp argp = {.options = table, .parser = parse_one, .args_doc = command->arguments, .doc = command->summary};
-  argp_err_exit_status = PL_BAD;
+  argp_err_exit_status = usage_status;
   argp_parse(&argp, argc, argv, 0, NULL, &state);
 }
 

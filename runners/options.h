@@ -29,7 +29,7 @@ typedef struct pl_options {
   const char *format;
   const char *output, *data_root, *at;
   const char *select_on, *target, *against, *resolve, *table, *extend, *heat; /* of what is compared */
-  bool dry_run, json, csv, quiet, yes, fail_fast, strict_diverged, all;
+  bool dry_run, json, csv, quiet, yes, fail_fast, no_pin, strict_diverged, all;
   bool runs, watch, verify, follow, slurm;
   bool failed, timeout, lost, cancelled; /* which runs */
   int verbose;
@@ -39,12 +39,14 @@ typedef struct pl_options {
   const char *prefix;
   pl_schedule_options schedule;
   bool restart_ring;
+  bool profile;
 } pl_options;
 
 struct pl_command;
 
-/* Parses argv[1..] for a command. As argp does, it ends the program after --help (0) and after a usage error (2). */
-void pl_options_parse(const struct pl_command *command, int argc, char **argv, pl_options *out);
+/* Parses argv[1..] for a command. As argp does, it ends the program after --help (0) and after a usage error
+ * (usage_status). */
+void pl_options_parse(const struct pl_command *command, int argc, char **argv, int usage_status, pl_options *out);
 
 pl_sets pl_options_sets(const pl_options *o);
 

@@ -30,6 +30,7 @@ static pl_status add_job(pl_plan *p, const pl_sweep_run *run, double cost, const
   job->slurm = slurm;
   job->steps = run->config->train.steps;
   job->batch_tokens = run->config->train.batch_tokens;
+  job->threads = run->config->root.threads;
   p->count++;
   return PL_OK;
 }

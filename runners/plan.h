@@ -11,7 +11,7 @@
 
 typedef struct pl_job {
   uint64_t index, id;
-  int64_t steps, batch_tokens;
+  int64_t steps, batch_tokens, threads;
   double cost; /* estimated floating-point operations */
   char *label; /* axis values */
   pl_run_state state;

@@ -58,7 +58,8 @@ static pl_status open_run(follower *f, const char *folder, const char *data_root
   PL_TRY(pl_json_read(path, &f->document, e));
   PL_TRY(pl_run_config_from_json(&registries, f->document, path, &f->config, e));
   PL_TRY(pl_path_join(folder, "ckpt", &f->checkpoints, e));
-  PL_TRY(pl_device_open(pl_device_name(&f->config), (pl_precision)f->config.root.precision, &f->device, e));
+  PL_TRY(pl_device_open(pl_device_name(&f->config), (pl_precision)f->config.root.precision,
+                        (size_t)f->config.root.threads, &f->device, e));
   ((const pl_model_type *)f->config.model.type)->shape(f->config.model.config, &shape);
   f->dataset_type = (const pl_dataset_type *)f->config.data.type;
   PL_TRY(pl_data_open(&f->config, data_root, shape.context, &f->dataset, e));

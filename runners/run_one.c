@@ -33,6 +33,7 @@ typedef struct run_state {
   const pl_dataset_type *dataset_type;
   pl_dataset *dataset;
   pl_device *device;
+  pl_h5 *blank;          /* for the next curves.h5; NULL: it makes its own */
   double curves_written; /* clock */
   bool recorded;         /* in meta.json */
   bool led;              /* the other ranks were told what to do */
@@ -53,7 +54,10 @@ static pl_status write_curves(run_state *r, pl_err *e) {
   pl_status st = pl_curve_read(r->journal_path, &curve, e);
   if (st != PL_OK) return st;
   st = pl_times_read(r->times_path, &curve.times, e);
-  if (st == PL_OK) st = pl_curves_write(r->curves_path, &curve, r->document, r->args->id, e);
+  if (st == PL_OK) {
+    st = pl_curves_write_into(r->blank, r->curves_path, &curve, r->document, r->args->id, e);
+    r->blank = NULL;
+  }
   pl_curve_free(&curve);
   r->curves_written = pl_clock_seconds();
   return st;
@@ -67,7 +71,8 @@ static pl_status record_attempt(run_state *r, pl_err *e) {
                         .start_step = r->start_step,
                         .device_kernel = r->device->kernel,
                         .data_fingerprint = r->dataset != NULL ? r->dataset_type->fingerprint(r->dataset) : 0,
-                        .threads = 1,
+                        .threads = (int)r->device->threads,
+                        .origin = r->args->origin,
                         .note = r->args->note};
   char *difference = NULL;
   pl_status st = pl_provenance_add(r->folder, &attempt, &difference, e);
@@ -103,10 +108,25 @@ static pl_status sink_times(void *self, int64_t step, size_t stages, const pl_st
   return st != PL_OK ? st : pl_times_write(r->times, step, times, e);
 }
 
+static pl_status sync_contents(run_state *r, uint64_t *length, pl_err *e) {
+  pl_status st = PL_OK;
+  char *meta = NULL;
+  if (r->recorded) {
+    PL_TRY(pl_path_join(r->folder, "meta.json", &meta, e));
+    PL_TRY(pl_path_sync(meta, e));
+  }
+  if (r->times != NULL) PL_TRY(pl_journal_sync(r->times, length, e));
+  PL_TRY(pl_journal_sync(r->journal, length, e));
+out:
+  pl_free(meta);
+  return st;
+}
+
+/* What a checkpoint counts on: its own folder and the other names too. */
 static pl_status sink_sync(void *self, uint64_t *length, pl_err *e) {
   run_state *r = self;
-  pl_status st = r->times != NULL ? pl_journal_sync(r->times, length, e) : PL_OK;
-  return st != PL_OK ? st : pl_journal_sync(r->journal, length, e);
+  pl_status st = sync_contents(r, length, e);
+  return st != PL_OK ? st : pl_path_sync(r->folder, e);
 }
 
 static uint64_t sink_length(void *self) { return pl_journal_length(((run_state *)self)->journal); }
@@ -164,7 +184,6 @@ static pl_status open_config(run_state *r, pl_err *e) {
   PL_TRY(pl_run_path(a->sweep_dir, a->id, "times", &r->times_path, e));
   PL_TRY(pl_run_path(a->sweep_dir, a->id, "curves.h5", &r->curves_path, e));
   PL_TRY(pl_run_path(a->sweep_dir, a->id, "ckpt", &r->checkpoints, e));
-  PL_TRY(pl_make_folders(r->checkpoints, e));
   PL_TRY(pl_path_join(r->folder, "config.json", &path, e));
   PL_TRY(pl_json_read(path, &r->document, e));
   pl_registries registries = pl_registries_all();
@@ -191,9 +210,10 @@ static pl_status open_parts(run_state *r, pl_err *e) {
   PL_TRY(pl_journal_open(r->journal_path, &r->journal, e));
   PL_TRY(open_log(r, e));
   if (r->args->note != NULL) say(r, r->args->note);
-  PL_TRY(pl_device_open(pl_device_name(c), (pl_precision)c->root.precision, &r->device, e));
+  PL_TRY(pl_device_open(pl_device_name(c), (pl_precision)c->root.precision, (size_t)c->root.threads, &r->device, e));
   r->dataset_type = (const pl_dataset_type *)c->data.type;
   pl_model_shape shape;
+  if (r->args->profile != NULL) pl_profile_open(r->args->profile, r->device);
   ((const pl_model_type *)c->model.type)->shape(c->model.config, &shape);
   PL_TRY(pl_data_open(c, r->args->data_root, shape.context, &r->dataset, e));
   if (r->dataset != NULL) say_floor(r);
@@ -214,7 +234,7 @@ static pl_status train(run_state *r, pl_outcome *out, pl_err *e) {
                           .trace_folder = r->folder,
                           .dataset_type = r->dataset_type,
                           .dataset = r->dataset,
-                          .device = r->device,
+                          .device = r->args->profile != NULL ? &r->args->profile->device : r->device,
                           .sink = &sink,
                           .checkpoint_folder = r->checkpoints,
                           .stop = r->args->stop,
@@ -243,6 +263,7 @@ static pl_run_state state_of_end(pl_end end) {
 static pl_status work(run_state *r, pl_run_one_result *out, pl_err *e) {
   const pl_run_one_args *a = r->args;
   pl_status st = PL_OK;
+  uint64_t length;
   PL_TRY(open_config(r, e));
   PL_TRY(check_progress(r, e));
   PL_TRY(open_parts(r, e));
@@ -250,10 +271,13 @@ static pl_status work(run_state *r, pl_run_one_result *out, pl_err *e) {
   PL_TRY(pl_ranks_lead(a->world, r->folder, a->data_root, e));
   PL_TRY(train(r, &out->outcome, e));
   if (!is_owned(r)) PL_TRY(lost(e));
+  if (a->trained != NULL && strcmp(pl_device_name(&r->config), "cuda") != 0) a->trained(a->trained_self);
+  PL_TRY(sync_contents(r, &length, e)); /* before there is a result; writing it syncs the folder */
   PL_TRY(write_curves(r, e));
   out->state = state_of_end(out->outcome.end);
   if (!is_owned(r)) PL_TRY(lost(e));
   PL_TRY(pl_run_write_result(a->sweep_dir, a->id, out->state, &out->outcome, NULL, e));
+  if (a->profile != NULL) pl_profile_stop(a->profile);
   if (out->state == PL_RUN_STOPPED) {
     if (pl_run_is_cancelled(a->sweep_dir, a->id)) out->state = PL_RUN_CANCELLED;
     goto out;
@@ -294,7 +318,7 @@ static bool is_settled(const pl_run_one_args *args, pl_run_one_result *out) {
 
 /* Under the claim. *led: the other ranks were told to train. */
 static pl_status attempt(const pl_run_one_args *args, pl_run_one_result *out, bool *led, pl_err *e) {
-  run_state r = {.args = args, .start_step = -1};
+  run_state r = {.args = args, .blank = args->blank, .start_step = -1};
   pl_status st = pl_heartbeat_start(args->sweep_dir, args->id, &r.heartbeat, e);
   if (st != PL_OK) return st;
   st = work(&r, out, e);

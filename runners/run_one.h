@@ -2,7 +2,10 @@
 #ifndef PL_RUNNERS_RUN_ONE_H
 #define PL_RUNNERS_RUN_ONE_H
 
+#include "core/device/profile.h"
 #include "core/train/trainer.h"
+#include "results/h5_file.h"
+#include "results/provenance.h"
 #include "results/run_dir.h"
 
 typedef struct pl_run_one_args {
@@ -10,12 +13,17 @@ typedef struct pl_run_one_args {
   uint64_t id;
   bool own_log; /* standard output and error of this process go to the run's log.<attempt>.txt */
   bool wait;    /* watch a holder that may be gone, for as long as pl_claim_seconds, and then take its run over */
-  int64_t max_attempts; /* that begin at the same checkpoint; the next one fails at once. 0: not counted */
-  const char *note;     /* how this program differs from the submitted one, for log and meta.json; NULL: it does not */
+  int64_t max_attempts;    /* that begin at the same checkpoint; the next one fails at once. 0: not counted */
+  pl_h5 *blank;            /* for curves.h5, see pl_curves_write_into; taken, or left to the caller's end; NULL: none */
+  const pl_origin *origin; /* for meta.json; NULL: it is read */
+  const char *note;    /* how this program differs from the submitted one, for log and meta.json; NULL: it does not */
+  pl_profile *profile; /* of this process; opened when the run is trained here. NULL: nothing is measured */
   const volatile sig_atomic_t *stop;
   pl_world *world; /* trains the run together; the other ranks call pl_run_follow. NULL: this process alone */
   void (*progress)(void *self, int64_t step, int64_t steps, double train_loss, double val_loss); /* NULL: not */
   void *progress_self;
+  void (*trained)(void *self); /* on the CPU, at the end: only files are left to be written; NULL: not */
+  void *trained_self;
 } pl_run_one_args;
 
 typedef struct pl_run_one_result {

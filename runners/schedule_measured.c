@@ -34,9 +34,9 @@ static pl_status trace_path(const char *dir, uint64_t id, size_t stage, char **o
   return pl_run_path(dir, id, name, out, e);
 }
 
-static pl_status has_traces(const char *dir, uint64_t id, bool *out, pl_err *e) {
+static pl_status has_traces(const pl_states *s, size_t index, bool *out, pl_err *e) {
   char *path = NULL;
-  pl_status st = trace_path(dir, id, 0, &path, e);
+  pl_status st = trace_path(s->dir, s->runs[index].id, 0, &path, e);
   if (st == PL_OK) *out = pl_path_exists(path);
   pl_free(path);
   return st;
@@ -49,26 +49,18 @@ static pl_status say_none(const char *dir, const char *what, pl_err *e) {
                  dir, what);
 }
 
-/* The only run with traces. */
-static pl_status find_only(const pl_states *s, size_t *index, pl_err *e) {
-  size_t found = 0;
-  for (size_t i = 0; i < s->count; i++) {
-    bool has = false;
-    pl_status st = has_traces(s->dir, s->runs[i].id, &has, e);
-    if (st != PL_OK) return st;
-    if (has && found++ == 0) *index = i;
-  }
-  if (found == 0) return say_none(s->dir, "its runs have", e);
-  if (found == 1) return PL_OK;
-  return pl_fail(e, PL_BAD, "%s: %zu runs have traces; allowed: to name one, e.g. %zu", s->dir, found, *index);
-}
-
 static pl_status find_run(const pl_options *o, uint64_t *id, pl_err *e) {
   pl_states s = {0};
   pl_status st = PL_OK;
   size_t index = 0;
   PL_TRY(pl_states_read(o->schedule.measured, &s, e));
-  PL_TRY(o->arg_count > 0 ? pl_states_find(&s, o->args[0], &index, e) : find_only(&s, &index, e));
+  if (o->arg_count > 0) {
+    PL_TRY(pl_states_find(&s, o->args[0], &index, e));
+  } else {
+    st = pl_states_find_only(&s, "traces", has_traces, &index, e);
+    if (st == PL_NOTHING) st = say_none(s.dir, "its runs have", e);
+    if (st != PL_OK) goto out;
+  }
   *id = s.runs[index].id;
 out:
   pl_states_free(&s);

@@ -98,7 +98,7 @@ static pl_status size_pieces(const pl_schedule_model *m, pl_pieces *out, double 
   size_t first[PL_MAX_STAGES + 1];
   pl_device *device = NULL;
   pl_model *model = NULL;
-  PL_TRY(pl_device_open("cpu", PL_PRECISION_FP32, &device, e));
+  PL_TRY(pl_device_open("cpu", PL_PRECISION_FP32, 1, &device, e));
   pl_model_env env = {.device = device,
                       .stages = cut_fine(out->count, first),
                       .first_layer = first,

@@ -52,16 +52,28 @@ int pl_signals_latest(void) { return latest_signal; }
 
 const volatile sig_atomic_t *pl_signals_stop(void) { return &stop_signal; }
 
+static sigset_t asked_set(void) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int i = 0; i < ASKED; i++) sigaddset(&set, asked[i]);
+  return set;
+}
+
+void pl_signals_hold(sigset_t *before) {
+  const sigset_t set = asked_set();
+  sigprocmask(SIG_BLOCK, &set, before);
+}
+
+void pl_signals_let_through(void) {
+  const sigset_t set = asked_set();
+  sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
 void pl_signals_reset(void) {
   alarm(0);
   stop_signal = 0;
   struct sigaction act = {.sa_handler = SIG_DFL};
-  sigset_t set;
-  sigemptyset(&set);
-  for (int i = 0; i < ASKED; i++) {
-    sigaction(asked[i], &act, NULL);
-    sigaddset(&set, asked[i]);
-  }
+  for (int i = 0; i < ASKED; i++) sigaction(asked[i], &act, NULL);
   sigaction(SIGALRM, &act, NULL);
-  sigprocmask(SIG_UNBLOCK, &set, NULL);
+  pl_signals_let_through();
 }

@@ -22,7 +22,12 @@ const volatile sig_atomic_t *pl_signals_stop(void);
 /* The latest of them, which is another one than the first when more came. */
 int pl_signals_latest(void);
 
-/* Back to default actions, unblocked; a forked child calls it before it installs its own. */
+/* Around a fork: held back in the parent, they reach a child when it has installed its own handlers. What comes earlier
+ * would go to the parent's in the child, and be forgotten. `before` is for the parent's sigprocmask(SIG_SETMASK). */
+void pl_signals_hold(sigset_t *before);
+void pl_signals_let_through(void);
+
+/* Back to default actions, unblocked. */
 void pl_signals_reset(void);
 
 #endif

@@ -134,18 +134,27 @@ pl_status pl_write_all(int fd, const void *bytes, size_t count, const char *path
   return PL_OK;
 }
 
-/* Makes a rename last over a power cut. Filesystems that cannot sync folders say EINVAL: nothing more can be done. */
+/* Filesystems that cannot sync folders say EINVAL: nothing more can be done. */
+pl_status pl_path_sync(const char *path, pl_err *e) {
+  pl_status st = PL_OK;
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0 || (fsync(fd) != 0 && errno != EINVAL))
+    st = pl_fail(e, PL_FAIL, "%s: cannot be synced to disk: %s", path, strerror(errno));
+  if (fd >= 0) close(fd);
+  return st;
+}
+
+/* Makes a rename last over a power cut. */
 static pl_status sync_folder(const char *path, pl_err *e) {
   char *folder = NULL;
   pl_status st = pl_path_folder(path, &folder, e);
-  if (st != PL_OK) return st;
-  int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0 || (fsync(fd) != 0 && errno != EINVAL))
-    st = pl_fail(e, PL_FAIL, "%s: cannot be synced to disk: %s", folder, strerror(errno));
-  if (fd >= 0) close(fd);
+  if (st == PL_OK) st = pl_path_sync(folder, e);
   pl_free(folder);
   return st;
 }
+
+/* What a replaced file waits for. */
+typedef enum wait_for { NOTHING, CONTENT, CONTENT_AND_NAME } wait_for;
 
 static pl_status write_new(const char *path, const void *bytes, size_t count, bool synced, pl_err *e) {
   pl_status st = PL_OK;
@@ -158,14 +167,14 @@ out:
   return st;
 }
 
-static pl_status replace(const char *path, const void *bytes, size_t count, bool synced, pl_err *e) {
+static pl_status replace(const char *path, const void *bytes, size_t count, wait_for what, pl_err *e) {
   pl_status st = PL_OK;
   pl_str name = {0};
   pl_str_printf(&name, "%s.tmp.%ld", path, (long)getpid());
   PL_TRY(pl_str_check(&name, e));
-  PL_TRY(write_new(name.text, bytes, count, synced, e));
+  PL_TRY(write_new(name.text, bytes, count, what != NOTHING, e));
   if (rename(name.text, path) != 0) st = pl_fail(e, PL_FAIL, "%s: cannot be replaced: %s", path, strerror(errno));
-  if (st == PL_OK && synced) st = sync_folder(path, e);
+  if (st == PL_OK && what == CONTENT_AND_NAME) st = sync_folder(path, e);
 out:
   if (st != PL_OK && name.text) unlink(name.text);
   pl_str_free(&name);
@@ -173,11 +182,15 @@ out:
 }
 
 pl_status pl_file_replace(const char *path, const void *bytes, size_t count, pl_err *e) {
-  return replace(path, bytes, count, true, e);
+  return replace(path, bytes, count, CONTENT_AND_NAME, e);
+}
+
+pl_status pl_file_replace_whole(const char *path, const void *bytes, size_t count, pl_err *e) {
+  return replace(path, bytes, count, CONTENT, e);
 }
 
 pl_status pl_file_replace_unsynced(const char *path, const void *bytes, size_t count, pl_err *e) {
-  return replace(path, bytes, count, false, e);
+  return replace(path, bytes, count, NOTHING, e);
 }
 
 pl_status pl_sync_all(const char *path, pl_err *e) {

@@ -29,7 +29,14 @@ PL_MUST_CHECK pl_status pl_file_read(const char *path, size_t limit, char **out,
  * new. */
 PL_MUST_CHECK pl_status pl_file_replace(const char *path, const void *bytes, size_t count, pl_err *e);
 
-/* The same without waiting for the disk: for many small files, made durable together by one pl_sync_all of their
+/* The same without the fsync of the folder: after a power cut the file may be the old one, but it is whole. For files
+ * of a folder that is synced later. */
+PL_MUST_CHECK pl_status pl_file_replace_whole(const char *path, const void *bytes, size_t count, pl_err *e);
+
+/* Waits until what was written to the file, or the names in the folder, are on the disk. */
+PL_MUST_CHECK pl_status pl_path_sync(const char *path, pl_err *e);
+
+/* pl_file_replace without waiting for the disk: for many small files, made durable together by one pl_sync_all of their
  * folder. */
 PL_MUST_CHECK pl_status pl_file_replace_unsynced(const char *path, const void *bytes, size_t count, pl_err *e);
 PL_MUST_CHECK pl_status pl_sync_all(const char *folder, pl_err *e);

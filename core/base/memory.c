@@ -3,15 +3,22 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-/* The one place that asks for memory: bytes rounded up to whole cache lines, zeroed. NULL when there is none. */
+enum { HUGE_PAGE = 2 << 20 }; /* bytes */
+
+/* The one place that asks for memory: bytes rounded up to whole cache lines, zeroed; large arrays on huge pages where
+ * the system allows them. NULL when there is none. */
 static void *take(size_t count, size_t size, size_t *bytes) {
   if (__builtin_mul_overflow(count, size, bytes) || *bytes > PTRDIFF_MAX - PL_ALIGN) {
     *bytes = SIZE_MAX;
     return NULL;
   }
   size_t lines = *bytes / PL_ALIGN + (*bytes % PL_ALIGN != 0 || *bytes == 0);
-  void *memory = aligned_alloc(PL_ALIGN, lines * PL_ALIGN);
+  bool large = lines * PL_ALIGN >= 2 * (size_t)HUGE_PAGE;
+  size_t unit = large ? HUGE_PAGE : PL_ALIGN; /* aligned_alloc takes multiples of the alignment */
+  void *memory = aligned_alloc(unit, (lines * PL_ALIGN + unit - 1) / unit * unit);
+  if (memory && large) (void)!madvise(memory, lines * PL_ALIGN, MADV_HUGEPAGE); /* only a wish */
   if (memory) memset(memory, 0, lines * PL_ALIGN);
   return memory;
 }

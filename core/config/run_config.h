@@ -8,7 +8,7 @@
 enum { PL_SECTION_SIZE = 1536, PL_MAX_CORRECTIONS = 4 };
 
 /* Raised when the same configuration gives other numbers than before; part of every run id. */
-enum { PL_ALGORITHM = 1 };
+enum { PL_ALGORITHM = 2 };
 
 /* A chosen component and its parameters. */
 typedef struct pl_section {
@@ -64,6 +64,7 @@ typedef struct pl_root_config {
   int64_t delay_start;
   bool simulate_only; /* lets `lagged` use a global clip or a tied head on a per-stage profile */
   int precision;      /* pl_precision */
+  int64_t threads;    /* that compute one process */
   int device;         /* cpu, paranoid */
 } pl_root_config;
 

@@ -30,6 +30,8 @@ const pl_param pl_root_params[] = {
      .help = "allows a global clip or a tied head on a per-stage delay, which no real pipeline can do"},
     {ROOT(precision), .type = PL_CHOICE, .choices = precisions,
      .help = "of the models' matrix products: bf16 rounds what is multiplied; sums, weights and optimizers stay fp32"},
+    {ROOT(threads), .type = PL_INT, .def = 1, .min = 1, .max = PL_MAX_THREADS,
+     .help = "that compute one process of a run; with several the last bits of results differ from those of one"},
     {ROOT(device), .type = PL_CHOICE, .choices = devices,
      .help = "where the arithmetic runs; paranoid checks every access, for tests"},
     {0},

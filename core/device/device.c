@@ -22,7 +22,7 @@ static const device_type *find(const char *name) {
   return NULL;
 }
 
-pl_status pl_device_open(const char *name, pl_precision precision, pl_device **out, pl_err *e) {
+pl_status pl_device_open(const char *name, pl_precision precision, size_t threads, pl_device **out, pl_err *e) {
   pl_status st = PL_OK;
   pl_device *d = NULL;
   *out = NULL;
@@ -30,6 +30,7 @@ pl_status pl_device_open(const char *name, pl_precision precision, pl_device **o
   if (!type) return pl_fail(e, PL_BAD, "device is \"%s\"; this build has cpu and paranoid", name);
   PL_TRY(pl_alloc(1, sizeof *d, "the device", &d, e));
   d->precision = precision;
+  d->threads = threads;
   PL_TRY(type->open(d, e));
   *out = d;
   d = NULL;

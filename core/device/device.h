@@ -20,6 +20,8 @@ typedef struct pl_attention {
   size_t batch, time, heads, kv_heads, head_dim;
 } pl_attention;
 
+enum { PL_MAX_THREADS = 64 };
+
 /* Of the products that models make with gemm_low. */
 typedef enum pl_precision { PL_PRECISION_FP32, PL_PRECISION_BF16 } pl_precision;
 
@@ -27,6 +29,9 @@ typedef enum pl_precision { PL_PRECISION_FP32, PL_PRECISION_BF16 } pl_precision;
  * by its caller. */
 typedef struct pl_ops {
   const char *name; /* "cpu", "paranoid" */
+  /* Elements of an array that stay in the cache from one elementwise operation to the next; 0: no limit. */
+  size_t stretch;
+  bool on_host; /* the host may read and write the device's memory */
 
   /* Memory. alloc: zeroed (paranoid: NaN), PL_ALIGN-aligned; the message names `what` and the bytes. */
   pl_status (*alloc)(pl_device *d, size_t bytes, const char *what, void **out, pl_err *e);
@@ -76,9 +81,10 @@ typedef struct pl_ops {
                bool inverse, pl_real *x);
 
   /* Scale 1/sqrt(head_dim), causal. `saved` carries what the backward pass needs from the forward pass, `scratch` is
-   * overwritten freely; their sizes in elements depend on the shape only. Backward overwrites dq, dk, dv. */
+   * overwritten freely; their sizes in elements depend on the shape and the device only. Backward overwrites dq,
+   * dk, dv. */
   size_t (*attention_saved_size)(const pl_attention *s);
-  size_t (*attention_scratch_size)(const pl_attention *s);
+  size_t (*attention_scratch_size)(pl_device *d, const pl_attention *s);
   void (*attention_forward)(pl_device *d, const pl_attention *s, const pl_real *q, const pl_real *k, const pl_real *v,
                             pl_real *out, pl_real *saved, pl_real *scratch);
   void (*attention_backward)(pl_device *d, const pl_attention *s, const pl_real *q, const pl_real *k, const pl_real *v,
@@ -120,14 +126,19 @@ struct pl_device {
   const pl_ops *ops;
   void *state; /* of the implementation */
   pl_precision precision;
-  char kernel[96]; /* what computes: "avx512, OpenBLAS 0.3.21 SkylakeX"; recorded in meta.json */
+  size_t threads;             /* that compute, 1 or more */
+  struct pl_profile *profile; /* set on the device of core/device/profile.h; else NULL */
+  char kernel[96];            /* what computes: "avx512, OpenBLAS 0.3.21 SkylakeX"; recorded in meta.json */
 };
 
 /* Opens "cpu" or "paranoid" (the CPU made hostile, for tests: a wrong argument aborts the process); PL_BAD for a device
  * that this build or machine does not have, and for bf16 where it has no instructions for it. The kernels are chosen
  * once, here: the best that the machine has, or those that the environment variable PIPELAG_ISA names (base, avx2,
- * avx512; PL_BAD when they are absent). The BLAS chooses its own (OPENBLAS_CORETYPE). */
-PL_MUST_CHECK pl_status pl_device_open(const char *name, pl_precision precision, pl_device **out, pl_err *e);
+ * avx512; PL_BAD when they are absent). The BLAS chooses its own (OPENBLAS_CORETYPE). With several threads the larger
+ * operations run on all of them and products in full precision are made without the BLAS, so that last bits differ from
+ * those of one thread; with the same number they are the same. */
+PL_MUST_CHECK pl_status pl_device_open(const char *name, pl_precision precision, size_t threads, pl_device **out,
+                                       pl_err *e);
 void pl_device_close(pl_device *d); /* NULL allowed */
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/memory.h"
+#include "core/device/profile.h"
 #include "core/pipeline/player.h"
 
 /* Buffers of a microbatch in flight; slot i belongs to flight i. Of several chunks any may use it. */
@@ -125,7 +126,9 @@ static pl_status transfer(pl_engine *g, size_t p, const pl_instruction *in, int6
   if (in->op == PL_OP_RECV_GRADIENT) before = PL_FLIGHT_SENT;
   if (in->op == PL_OP_SEND_GRADIENT) before = f->state == PL_FLIGHT_PASSED ? PL_FLIGHT_HALFWAY : PL_FLIGHT_BACKWARDED;
   pl_real **buffer = gradient ? (receives ? &s->dout : &s->din) : (receives ? &s->in : &s->out);
+  const pl_profile_part outside = pl_profile_enter(g->args.device, PL_PROFILE_waiting);
   pl_status st = (receives ? transport->type->receive : transport->type->send)(transport, &m, buffer, done, e);
+  pl_profile_leave(g->args.device, outside);
   if (!*done) f->state = before;
   return st;
 }
@@ -157,8 +160,12 @@ static size_t tape_bytes(const pl_engine_args *a, size_t p) {
 static pl_status add_slot(pl_engine *g, size_t p, slot *s, pl_err *e) {
   const pl_engine_args *a = &g->args;
   const size_t chunks = pl_schedule_chunks(a->schedule), size = a->model_type->boundary_size(a->model);
+  const size_t bytes = tape_bytes(a, p);
   pl_status st = PL_OK;
-  PL_TRY(a->device->ops->alloc(a->device, tape_bytes(a, p), "activations", &s->tape, e));
+  if (a->spare && s == g->slots[a->first] && bytes <= a->spare_bytes)
+    s->tape = a->spare;
+  else
+    PL_TRY(a->device->ops->alloc(a->device, bytes, "activations", &s->tape, e));
   if (p > 0 || chunks > 1) {
     PL_TRY(pl_transport_buffer(a->device, size, &s->in, e));
     PL_TRY(pl_transport_buffer(a->device, size, &s->din, e));
@@ -202,7 +209,7 @@ void pl_engine_destroy(pl_engine *g) {
       slot *s = &g->slots[p][i];
       void *const arrays[] = {s->tape, s->in, s->out, s->dout, s->din};
       for (size_t a = 0; a < sizeof arrays / sizeof *arrays; a++)
-        if (arrays[a]) d->ops->free(d, arrays[a]);
+        if (arrays[a] && arrays[a] != g->args.spare) d->ops->free(d, arrays[a]);
     }
     pl_free(g->slots[p]);
     pl_free(g->flights[p]);

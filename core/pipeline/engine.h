@@ -23,7 +23,9 @@ typedef struct pl_engine_args {
   size_t first, end; /* stages of the schedule that this engine runs; what it is given for others is not looked at */
   pl_transport *transport;
   pl_engine_stage stage[PL_MAX_STAGES]; /* of the model */
-  void *self;                           /* of the functions */
+  void *spare; /* a tape of the caller's that the first slot of the first stage may use, or NULL; spare_bytes long */
+  size_t spare_bytes;
+  void *self; /* of the functions */
   /* The microbatch, valid during the call that it is for. */
   const pl_batch *(*batch)(void *self, int64_t update, size_t microbatch);
   /* The gradient of `update` is complete in this stage of the schedule. *passed = false: ask again before going on. */

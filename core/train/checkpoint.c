@@ -21,8 +21,9 @@ pl_status pl_checkpoints_open(const pl_run_config *config, pl_stage *stages, siz
   if (!folder) return PL_OK;
   out->run_id = pl_run_config_id(config);
   for (size_t p = 0; p < count; p++)
-    if (stages[p].device && stages[p].layout->size > largest) largest = stages[p].layout->size;
-  PL_TRY(pl_alloc(largest, sizeof *out->staging, "checkpoints", &out->staging, e));
+    if (stages[p].device && !stages[p].device->ops->on_host && stages[p].layout->size > largest)
+      largest = stages[p].layout->size;
+  if (largest > 0) PL_TRY(pl_alloc(largest, sizeof *out->staging, "checkpoints", &out->staging, e));
   out->path_size = strlen(folder) + PL_CHECKPOINT_NAME + 8;
   PL_TRY(pl_alloc(out->path_size, 1, "checkpoints", &out->path, e));
   PL_TRY(pl_alloc(out->path_size, 1, "checkpoints", &out->temporary, e));
@@ -48,6 +49,7 @@ pl_status pl_checkpoints_below(const char *folder_name, int64_t bound, int64_t *
   DIR *folder = opendir(folder_name);
   int64_t any;
   *out = -1;
+  if (!folder && errno == ENOENT) return PL_OK;
   if (!folder) return pl_fail(e, PL_FAIL, "cannot read the checkpoint folder %s: %s", folder_name, strerror(errno));
   for (struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
     int64_t step = pl_checkpoint_step(entry->d_name, &any);
@@ -76,6 +78,7 @@ static bool is_needless(const char *name, bool manifests, int64_t keep, int64_t 
 static pl_status remove_files(const pl_checkpoints *c, int64_t keep, int64_t also, pl_err *e) {
   for (int pass = 0; pass < 2; pass++) {
     DIR *folder = opendir(c->folder);
+    if (!folder && errno == ENOENT) return PL_OK;
     if (!folder) return pl_fail(e, PL_FAIL, "cannot read the checkpoint folder %s: %s", c->folder, strerror(errno));
     for (struct dirent *entry = readdir(folder); entry; entry = readdir(folder))
       if (is_needless(entry->d_name, pass == 0, keep, also)) unlinkat(dirfd(folder), entry->d_name, 0);
@@ -108,6 +111,8 @@ pl_status pl_checkpoints_write(pl_checkpoints *c, size_t stage, uint64_t *checks
   *checksum = 0;
   if (!c->folder || s->ring.newest == c->last) return PL_OK;
   pl_status st = check_owned(c, e);
+  if (st != PL_OK) return st;
+  st = pl_make_folders(c->folder, e);
   if (st != PL_OK) return st;
   pl_stage_header h = stage_header(c, stage, s->ring.newest);
   set_path(c, s->ring.newest, stage);

@@ -14,7 +14,7 @@ typedef struct pl_checkpoints {
   uint64_t run_id;
   pl_stage *stages; /* [stage_count] of the model; those of other processes have no device */
   size_t stage_count;
-  pl_real *staging;       /* host, one array */
+  pl_real *staging;       /* host, one array; NULL where the arrays are on the host */
   char *path, *temporary; /* of the file being written or read */
   size_t path_size;
   bool (*owned)(void *self); /* set by the caller, see pl_trainer_args; NULL: always */
@@ -28,7 +28,7 @@ PL_MUST_CHECK pl_status pl_checkpoints_open(const pl_run_config *config, pl_stag
                                             const char *folder, pl_checkpoints *out, pl_err *e);
 void pl_checkpoints_close(pl_checkpoints *c);
 
-/* Step of the newest manifest in a folder, whole or not; -1 when there is none. */
+/* Step of the newest manifest in a folder, whole or not; -1 when there is none, also no folder. */
 int64_t pl_checkpoints_newest(const char *folder);
 
 /* The same of the steps below `bound`; PL_FAIL when the folder cannot be read. */

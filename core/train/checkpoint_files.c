@@ -46,9 +46,10 @@ static pl_status write_content(int fd, const char *path, const pl_stage_header *
   *checksum = pl_hash(h, sizeof *h);
   PL_TRY(pl_write_all(fd, h, sizeof *h, path, e));
   for (size_t i = 0; i < stage->kept_count; i++) {
-    stage->device->ops->download(stage->device, staging, stage->kept[i], bytes);
-    *checksum = pl_hash_join(*checksum, pl_hash(staging, bytes));
-    PL_TRY(pl_write_all(fd, staging, bytes, path, e));
+    const pl_real *from = staging ? staging : stage->kept[i];
+    if (staging) stage->device->ops->download(stage->device, staging, stage->kept[i], bytes);
+    *checksum = pl_hash_join(*checksum, pl_hash(from, bytes));
+    PL_TRY(pl_write_all(fd, from, bytes, path, e));
   }
   PL_TRY(pl_write_all(fd, checksum, sizeof *checksum, path, e));
 out:
@@ -129,9 +130,10 @@ pl_status pl_stage_file_read(const char *path, const pl_stage_header *wanted, ui
   PL_TRY(open_stage_file(path, wanted, &fd, &h, e));
   uint64_t found = pl_hash(&h, sizeof h);
   for (size_t i = 0; i < wanted->arrays; i++) {
-    PL_TRY(read_all(path, fd, staging, bytes, e));
-    found = pl_hash_join(found, pl_hash(staging, bytes));
-    if (stage) stage->device->ops->upload(stage->device, stage->kept[i], staging, bytes);
+    pl_real *to = staging ? staging : stage->kept[i];
+    PL_TRY(read_all(path, fd, to, bytes, e));
+    found = pl_hash_join(found, pl_hash(to, bytes));
+    if (stage && staging) stage->device->ops->upload(stage->device, stage->kept[i], staging, bytes);
   }
   PL_TRY(read_all(path, fd, &stored, sizeof stored, e));
   if (stored != found) PL_TRY(pl_fail(e, PL_FAIL, "%s is damaged: its checksum does not fit", path));

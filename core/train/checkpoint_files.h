@@ -28,13 +28,13 @@ void pl_checkpoint_name(int64_t step, size_t stage, char name[PL_CHECKPOINT_NAME
 /* The step of a manifest's name, or -1; *any: of any file of a step, also one under a temporary name. */
 int64_t pl_checkpoint_step(const char *name, int64_t *any);
 
-/* Writes and fsyncs. `staging` has room for one array. */
+/* Writes and fsyncs. `staging` has room for one array, or is NULL where the stage's arrays are on the host. */
 PL_MUST_CHECK pl_status pl_stage_file_write(const char *path, const pl_stage_header *h, const pl_stage *stage,
                                             pl_real *staging, uint64_t *checksum, pl_err *e);
 /* The header of a file; PL_FAIL when the file is not of this version and precision or not as long as it says. */
 PL_MUST_CHECK pl_status pl_stage_file_look(const char *path, pl_stage_header *h, pl_err *e);
 /* Into the stage's arrays; PL_FAIL for a file that is not whole or not what the header says. `stage` NULL: the file is
- * only checked. */
+ * only checked, by way of `staging`. */
 PL_MUST_CHECK pl_status pl_stage_file_read(const char *path, const pl_stage_header *wanted, uint64_t checksum,
                                            pl_stage *stage, pl_real *staging, pl_err *e);
 

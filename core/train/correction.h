@@ -5,7 +5,8 @@
 #include "core/config/registry.h"
 #include "core/device/device.h"
 
-/* One stage's call on the displacement (n elements, device memory). */
+/* One stage's call on the displacement (n elements, device memory), or on a stretch of it: a correction works on each
+ * element by itself. */
 typedef struct pl_correction_call {
   pl_device *device;
   size_t n;

@@ -27,12 +27,12 @@ pl_status pl_evaluation_create(const pl_model_shape *shape, const pl_model_type 
                          .context = shape->context,
                          .windows = 1,
                          .loaded = SIZE_MAX};
-  size_t tape = 0, area = sequences * shape->context;
+  size_t area = sequences * shape->context;
   for (size_t p = 0; p < stages; p++) {
     size_t bytes = model_type->tape_bytes(model, p);
-    if (bytes > tape) tape = bytes;
+    if (bytes > out->tape_bytes) out->tape_bytes = bytes;
   }
-  PL_TRY(add_memory(out, tape, "activations of the validation", &out->tape, e));
+  PL_TRY(add_memory(out, out->tape_bytes, "activations of the validation", &out->tape, e));
   if (out->dataset) {
     out->windows = type->val_windows(dataset);
     PL_TRY(add_memory(out, 2 * area * sizeof *out->tokens, "the tokens of the validation", &out->tokens, e));

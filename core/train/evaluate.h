@@ -19,7 +19,8 @@ typedef struct pl_evaluation {
   size_t loaded;             /* the batch that is in `tokens`; SIZE_MAX: none */
   int32_t *tokens;           /* device [2 * sequences * context] */
   int32_t *staging, *window; /* host */
-  void *tape;                /* for the stage that needs most */
+  void *tape;                /* for the stage that needs most; used during a pass alone */
+  size_t tape_bytes;
 } pl_evaluation;
 
 /* Batches are as large as the largest microbatch, `sequences`, so that the model's memory serves both: the number of

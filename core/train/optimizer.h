@@ -22,6 +22,7 @@ typedef struct pl_optimizer_call {
 
 typedef struct pl_optimizer_type {
   pl_component base; /* the config struct starts with `double lr`, the peak learning rate */
+  bool elementwise;  /* works on each element by itself, by the same rule: it may be called for a stretch of a stage */
   size_t state_arrays;
   size_t (*scratch_size)(const void *config, const pl_layout *layout); /* NULL: none */
   void (*displace)(const void *config, const pl_optimizer_call *c);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/clock.h"
+#include "core/device/profile.h"
 #include "core/train/learning_rate.h"
 #include "core/train/training.h"
 
@@ -95,7 +96,9 @@ static void stop_at(pl_training *t, int64_t step) {
 
 static void probe(pl_training *t, int64_t update) {
   const double before = pl_clock_seconds();
+  const pl_profile_part around = pl_profile_enter(t->args->device, PL_PROFILE_probe);
   t->decided[update % (t->horizon + 1)].cosine = pl_probe_cosine(t->probe, update);
+  pl_profile_leave(t->args->device, around);
   t->aside += pl_clock_seconds() - before;
 }
 
@@ -182,16 +185,36 @@ static pl_status write_times(pl_training *t, pl_point *p, pl_err *e) {
 
 static pl_status publish(pl_training *t, pl_err *e) {
   uint64_t checksums[PL_MAX_STAGES];
+  const pl_device *device = t->args->device;
   if (t->world->rank > 0) return PL_OK;
   for (size_t s = 0; s < t->stages; s++)
     memcpy(&checksums[s], &frame_of(t, 0, s).numbers[PL_FRAME_CHECKSUM], sizeof *checksums);
-  return pl_checkpoints_publish(&t->checkpoints, &t->counters, checksums, t->args->sink, e);
+  const pl_profile_part before = pl_profile_enter(device, PL_PROFILE_checkpoint);
+  pl_status st = pl_checkpoints_publish(&t->checkpoints, &t->counters, checksums, t->args->sink, e);
+  pl_profile_leave(device, before);
+  return st;
 }
 
 static void say_skipped(const pl_training *t, int64_t update) {
   char line[128];
   snprintf(line, sizeof line, "update %lld was skipped: its loss or gradient is not finite", (long long)update);
   if (t->args->say) t->args->say(t->args->say_self, line);
+}
+
+/* Whoever watches the run gets the point of a boundary. */
+static pl_status tell(pl_training *t, const pl_decision *d, pl_point *p, pl_err *e) {
+  const pl_trainer_args *a = t->args;
+  const pl_profile_part before = pl_profile_enter(a->device, PL_PROFILE_log);
+  pl_status st = PL_OK;
+  if (pl_training_logs(t, p->step) || p->step == t->stop_at) {
+    PL_TRY(write_times(t, p, e));
+    if (a->sink) PL_TRY(a->sink->write(a->sink->self, p, e));
+  }
+  if (p->step > 0 && a->progress)
+    a->progress(a->progress_self, p->step, t->config->train.steps, d->loss, t->counters.val_loss);
+out:
+  pl_profile_leave(a->device, before);
+  return st;
 }
 
 /* Everybody has passed the boundary. */
@@ -207,12 +230,7 @@ static pl_status read_boundary(pl_training *t, int64_t step, pl_err *e) {
     add_times(t);
   }
   if (pl_training_validates(t, step)) add_validation(t, &p);
-  if (pl_training_logs(t, step) || step == t->stop_at) {
-    PL_TRY(write_times(t, &p, e));
-    if (a->sink) PL_TRY(a->sink->write(a->sink->self, &p, e));
-  }
-  if (step > 0 && a->progress)
-    a->progress(a->progress_self, step, t->config->train.steps, d->loss, t->counters.val_loss);
+  PL_TRY(tell(t, d, &p, e));
   if (pl_training_saves(t, step)) PL_TRY(publish(t, e));
   /* With all stages in one process and in step nobody has gone on yet. */
   if (t->world->size == 1 && t->lockstep && a->stop && *a->stop && step < t->config->train.steps) {
@@ -256,6 +274,7 @@ pl_status pl_report_save(pl_training *t, pl_err *e) {
   pl_status st = PL_OK;
   /* A stage that learned late of the stop may have told its gradient of the update that is not made. */
   const int64_t round = 2 * t->stop_at + 2;
+  const pl_profile_part before = pl_profile_enter(t->args->device, PL_PROFILE_checkpoint);
   PL_TRY(take_in(t, round, e));
   for (size_t s = 0; s < t->stages && t->first_replica == 0; s++) {
     if (!pl_training_owns(t, s)) continue;
@@ -269,6 +288,7 @@ pl_status pl_report_save(pl_training *t, pl_err *e) {
   PL_TRY(publish(t, e));
   pl_board_read_on(t->board);
 out:
+  pl_profile_leave(t->args->device, before);
   return st;
 }
 

@@ -1,6 +1,7 @@
 #include "core/train/stage.h"
 
 #include "core/base/memory.h"
+#include "core/device/profile.h"
 
 bool pl_correction_active(const pl_run_config *config, size_t c, int64_t delay) {
   const pl_section *section = &config->corrections[c];
@@ -27,6 +28,7 @@ static pl_status add_kept(pl_stage *s, const pl_run_config *config, size_t depth
   size_t count = depth + optimizer->state_arrays;
   for (size_t c = 0; c < config->correction_count; c++) count += pl_correction_arrays(config, c, s->delay);
   PL_TRY(pl_alloc(count, sizeof *s->kept, "the list of a stage's arrays", &s->kept, e));
+  PL_TRY(pl_alloc(count, sizeof *s->window, "the list of a stage's arrays", &s->window, e));
   for (; s->kept_count < count; s->kept_count++)
     PL_TRY(add_array(s, s->layout->size, "weights and optimizer state", &s->kept[s->kept_count], e));
   s->ring = (pl_ring){.slots = s->kept, .depth = depth, .start = config->root.delay_start};
@@ -57,7 +59,10 @@ pl_status pl_stage_create(const pl_stage_args *args, pl_stage *out, pl_err *e) {
   PL_TRY(pl_alloc(grads, sizeof *out->grads, "the list of a stage's arrays", &out->grads, e));
   for (; out->grad_count < grads; out->grad_count++)
     PL_TRY(add_array(out, layout->grad_size, "gradients", &out->grads[out->grad_count], e));
-  PL_TRY(add_array(out, layout->size, "displacements", &out->u, e));
+  out->u_size = layout->size;
+  if (!args->whole_u && pl_stage_stretches(args->config, args->device) && args->device->ops->stretch < out->u_size)
+    out->u_size = args->device->ops->stretch;
+  PL_TRY(add_array(out, out->u_size, "displacements", &out->u, e));
   if (scratch > 0) PL_TRY(add_array(out, scratch, "the optimizer's scratch memory", &out->scratch, e));
 out:
   return st;
@@ -73,6 +78,7 @@ void pl_stage_free(pl_stage *s) {
   if (s->scratch) s->device->ops->free(s->device, s->scratch);
   free_list(s, s->grads, s->grad_count);
   free_list(s, s->kept, s->kept_count);
+  pl_free(s->window);
   *s = (pl_stage){0};
 }
 
@@ -81,19 +87,69 @@ void pl_stage_drop_gradients(pl_stage *s) {
     s->device->ops->zero(s->device, s->grads[i], s->layout->grad_size * sizeof(pl_real));
 }
 
-void pl_stage_start(pl_stage *s, const pl_real *x) {
+void pl_stage_start(pl_stage *s) {
   const pl_ops *ops = s->device->ops;
-  size_t bytes = s->layout->size * sizeof *x;
+  size_t bytes = s->layout->size * sizeof(pl_real);
   for (size_t i = 0; i < s->kept_count; i++) ops->zero(s->device, s->kept[i], bytes);
   pl_stage_drop_gradients(s);
-  ops->zero(s->device, s->u, bytes);
+  ops->zero(s->device, s->u, s->u_size * sizeof *s->u);
   s->ring.newest = s->applied = s->delayed = 0;
-  ops->upload(s->device, pl_ring_newest(&s->ring), x, bytes);
+}
+
+void pl_stage_view(const pl_stage *s, const pl_segment *segment, size_t at, size_t n, pl_segment *part,
+                   pl_layout *layout, pl_stage *view) {
+  const size_t first = segment->offset + at;
+  *part = *segment;
+  part->offset = 0;
+  part->rows = 1;
+  part->cols = n;
+  *layout = (pl_layout){.segments = part, .count = 1, .size = n, .grad_size = n};
+  *view = *s;
+  view->layout = layout;
+  view->u = s->u_size == s->layout->size ? s->u + first : s->u;
+  view->u_size = n;
+  for (size_t i = 0; i < s->kept_count; i++) s->window[i] = s->kept[i] + first;
+  view->ring.slots = s->window;
+  view->state = s->window + (s->state - s->kept);
+  for (size_t c = 0; c < PL_MAX_CORRECTIONS; c++)
+    if (s->correction_state[c]) view->correction_state[c] = s->window + (s->correction_state[c] - s->kept);
+}
+
+bool pl_stage_stretches(const pl_run_config *config, const pl_device *d) {
+  return ((const pl_optimizer_type *)config->optimizer.type)->elementwise && d->ops->stretch > 0;
+}
+
+static size_t stretch_of(const pl_device *d, size_t n) {
+  return d->ops->stretch > 0 && d->ops->stretch < n ? d->ops->stretch : n;
+}
+
+void pl_stage_distances(const pl_stage *s, const pl_real *x, const pl_real *y, double *out) {
+  const pl_ops *ops = s->device->ops;
+  for (size_t i = 0; i < s->layout->count; i++) {
+    const pl_segment *g = &s->layout->segments[i];
+    const size_t n = g->rows * g->cols, stretch = stretch_of(s->device, n);
+    out[i] = 0;
+    for (size_t at = 0; !g->tied_copy && at < n; at += stretch) {
+      const size_t here = n - at < stretch ? n - at : stretch;
+      ops->copy(s->device, s->u, x + g->offset + at, here * sizeof *x);
+      ops->axpby(s->device, here, -1, y + g->offset + at, 1, s->u);
+      out[i] += ops->sum_squares(s->device, here, s->u);
+    }
+  }
+}
+
+double pl_stage_square(pl_device *d, size_t n, const pl_real *x) {
+  const size_t stretch = stretch_of(d, n);
+  double sum = 0;
+  for (size_t at = 0; at < n; at += stretch) sum += d->ops->sum_squares(d, n - at < stretch ? n - at : stretch, x + at);
+  return sum;
 }
 
 void pl_stage_squares(const pl_stage *s, const pl_real *array, double *out) {
+  const pl_profile_part before = pl_profile_enter(s->device, PL_PROFILE_clip);
   for (size_t i = 0; i < s->layout->count; i++) {
     const pl_segment *g = &s->layout->segments[i];
-    out[i] = g->tied_copy ? 0 : s->device->ops->sum_squares(s->device, g->rows * g->cols, array + g->offset);
+    out[i] = g->tied_copy ? 0 : pl_stage_square(s->device, g->rows * g->cols, array + g->offset);
   }
+  pl_profile_leave(s->device, before);
 }

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "core/device/profile.h"
+
 double pl_clip_factor(double clip, double norm) { return clip > 0 ? fmin(1.0, clip / (norm + 1e-6)) : 1.0; }
 
 void pl_step_sum_tied(pl_device *device, size_t count, pl_real *head, pl_real *embedding) {
@@ -14,12 +16,14 @@ static const pl_correction_type *correction(const pl_run_config *config, size_t 
 }
 
 static void clip(const pl_stage *stage, const pl_decision *d, pl_real *grad) {
+  const pl_profile_part before = pl_profile_enter(stage->device, PL_PROFILE_clip);
   for (size_t i = 0; i < stage->layout->count; i++) {
     const pl_segment *g = &stage->layout->segments[i];
     const double scale = g->tied_copy ? d->tied_scale : d->clip_scale;
     pl_real *at = grad + g->offset;
     if (scale < 1) stage->device->ops->axpby(stage->device, g->rows * g->cols, 0, at, scale, at);
   }
+  pl_profile_leave(stage->device, before);
 }
 
 /* Weight decay as part of the gradient, from x_t. */
@@ -44,7 +48,9 @@ static void displace(const pl_section *section, const pl_stage *stage, const pl_
                                   .state = stage->state,
                                   .scratch = stage->scratch,
                                   .u = stage->u};
+  const pl_profile_part before = pl_profile_enter(stage->device, PL_PROFILE_optimizer);
   ((const pl_optimizer_type *)section->type)->displace(section->config, &call);
+  pl_profile_leave(stage->device, before);
 }
 
 static pl_correction_call correction_call(const pl_run_config *config, const pl_stage *stage, size_t c) {
@@ -64,7 +70,9 @@ static void correct(const pl_run_config *config, const pl_stage *stage) {
   for (size_t c = 0; c < config->correction_count; c++) {
     if (!pl_correction_active(config, c, delayed ? stage->delay : 0)) continue;
     const pl_correction_call call = correction_call(config, stage, c);
+    const pl_profile_part before = pl_profile_enter(stage->device, PL_PROFILE_correction);
     correction(config, c)->displace(config->corrections[c].config, &call);
+    pl_profile_leave(stage->device, before);
   }
 }
 
@@ -75,6 +83,7 @@ static void move(const pl_run_config *config, pl_stage *stage, double lr) {
   const pl_optimizer_type *optimizer = (const pl_optimizer_type *)section->type;
   const pl_real *x = pl_ring_newest(&stage->ring);
   pl_real *next = pl_ring_next(&stage->ring);
+  const pl_profile_part before = pl_profile_enter(stage->device, PL_PROFILE_apply);
   for (size_t i = 0; i < stage->layout->count; i++) {
     const pl_segment *g = &stage->layout->segments[i];
     double shrink = 1;
@@ -85,6 +94,7 @@ static void move(const pl_run_config *config, pl_stage *stage, double lr) {
     stage->device->ops->shrink_subtract(stage->device, g->rows * g->cols, shrink, x + g->offset, stage->u + g->offset,
                                         next + g->offset);
   }
+  pl_profile_leave(stage->device, before);
 }
 
 static void stay(const pl_stage *stage) {
@@ -93,17 +103,45 @@ static void stay(const pl_stage *stage) {
   if (next != x) stage->device->ops->copy(stage->device, next, x, stage->layout->size * sizeof *x);
 }
 
+/* The gradient becomes a displacement, and that the next version; squared norms of each segment's displacement. */
+static void go(const pl_run_config *config, pl_stage *stage, const pl_decision *d, pl_real *grad, double *before,
+               double *after) {
+  clip(stage, d, grad);
+  add_l2(&config->train, stage, grad);
+  displace(&config->optimizer, stage, grad, d->lr);
+  if (before) pl_stage_squares(stage, stage->u, before);
+  correct(config, stage);
+  if (after) pl_stage_squares(stage, stage->u, after);
+  move(config, stage, d->lr);
+}
+
+/* The same on one stretch after the other, each of which is read from memory once. */
+static void go_by_stretches(const pl_run_config *config, pl_stage *stage, const pl_decision *d, pl_real *grad,
+                            double *before, double *after) {
+  const size_t stretch = stage->device->ops->stretch;
+  for (size_t i = 0; i < stage->layout->count; i++) {
+    const pl_segment *g = &stage->layout->segments[i];
+    const size_t n = g->rows * g->cols;
+    if (before) before[i] = 0;
+    if (after) after[i] = 0;
+    for (size_t at = 0; at < n; at += stretch) {
+      pl_segment part;
+      pl_layout layout;
+      pl_stage view;
+      double squares[2] = {0, 0};
+      pl_stage_view(stage, g, at, n - at < stretch ? n - at : stretch, &part, &layout, &view);
+      go(config, &view, d, grad + g->offset + at, before ? &squares[0] : NULL, after ? &squares[1] : NULL);
+      if (before) before[i] += squares[0];
+      if (after) after[i] += squares[1];
+    }
+  }
+}
+
 void pl_step_apply(const pl_run_config *config, pl_stage *stage, const pl_decision *d, double *before, double *after) {
   const pl_ops *ops = stage->device->ops;
   pl_real *grad = pl_stage_grad(stage, stage->ring.newest, 0);
   if (d->finite) {
-    clip(stage, d, grad);
-    add_l2(&config->train, stage, grad);
-    displace(&config->optimizer, stage, grad, d->lr);
-    if (before) pl_stage_squares(stage, stage->u, before);
-    correct(config, stage);
-    if (after) pl_stage_squares(stage, stage->u, after);
-    move(config, stage, d->lr);
+    (pl_stage_stretches(config, stage->device) ? go_by_stretches : go)(config, stage, d, grad, before, after);
     stage->applied++;
     stage->delayed += stage->ring.newest >= config->root.delay_start;
   } else {

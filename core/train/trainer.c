@@ -6,6 +6,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/memory.h"
+#include "core/device/profile.h"
 #include "core/train/rule_table.h"
 #include "core/train/training.h"
 
@@ -25,7 +26,7 @@ static pl_status begin(pl_training *t, int64_t *resumed_from, pl_err *e) {
     snprintf(line, sizeof line, "resumed from the checkpoint of step %lld", (long long)t->counters.step);
     say(a, line);
   } else {
-    pl_training_start(t);
+    PL_TRY(pl_training_start(t, e));
   }
   pl_training_begin(t, t->counters.step, found);
   t->start = t->counters.step;
@@ -81,10 +82,15 @@ static pl_status close_traces(pl_training *t, pl_err *e) {
 static pl_status loop(pl_training *t, pl_outcome *out, pl_err *e) {
   pl_status st = PL_OK;
   const int64_t steps = t->config->train.steps;
+  bool moved = false;
   PL_TRY(begin(t, &out->resumed_from, e));
+  const pl_profile_part outside = pl_profile_enter(t->args->device, PL_PROFILE_other);
   const double before = pl_clock_seconds();
+  /* The first version is validated before anything is in flight. */
+  PL_TRY(name_rank(t, pl_work_advance(t, &moved, e), e));
   while (!is_over(t)) PL_TRY(name_rank(t, go_on(t, e), e));
   const double training = pl_clock_seconds() - before - t->aside;
+  pl_profile_leave(t->args->device, outside);
   if (t->broken) PL_TRY(pl_report_drain(t, e));
   const bool halted = t->broken || t->counters.skipped_in_row >= PL_SKIPS_IN_A_ROW;
   const bool finished = t->counters.step == steps && !halted;

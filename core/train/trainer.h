@@ -36,7 +36,7 @@ typedef struct pl_trainer_args {
   const char *root;          /* folder that a custom schedule's relative path is taken from; NULL: the working one */
   const char *trace_folder;  /* exists; for pipeline.trace; NULL: no traces */
   pl_log_sink *sink;         /* borrowed; NULL: no log */
-  const char *checkpoint_folder; /* exists; NULL: no checkpoints */
+  const char *checkpoint_folder; /* made by the first checkpoint; NULL: no checkpoints */
   const volatile sig_atomic_t
       *stop; /* when it becomes non-zero: finish the update, checkpoint, PL_END_STOPPED; NULL: never */
   /* Initial weights of a stage instead of the drawn ones, into zeroed host memory x[layout->size]; NULL: drawn. For

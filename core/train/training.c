@@ -9,13 +9,17 @@
 #include "core/base/fs.h"
 #include "core/base/memory.h"
 #include "core/config/run_schedule.h"
+#include "core/device/profile.h"
 #include "core/train/partition.h"
 
 static const pl_batch *on_batch(void *self, int64_t update, size_t microbatch) {
   pl_replica *r = self;
   pl_training *t = r->training;
   size_t replica = t->first_replica + r->index, m = (size_t)t->config->pipeline.microbatches;
-  return pl_batches_get(&t->batches, update, replica * m + microbatch);
+  const pl_profile_part before = pl_profile_enter(t->args->device, PL_PROFILE_data);
+  const pl_batch *batch = pl_batches_get(&t->batches, update, replica * m + microbatch);
+  pl_profile_leave(t->args->device, before);
+  return batch;
 }
 
 static pl_status on_update(void *self, size_t stage, int64_t update, bool *passed, pl_err *e) {
@@ -121,7 +125,9 @@ out:
 
 static pl_status open_stages(pl_training *t, pl_err *e) {
   pl_status st = PL_OK;
-  size_t largest = 0;
+  /* Every process must know whether there is a y: the delays say so. */
+  for (size_t s = 0; s < t->stages; s++)
+    t->has_y = t->has_y || pl_step_has_y(t->config, &(pl_stage){.delay = t->facts.delay[s % t->grid.stages]});
   for (size_t s = 0; s < t->stages; s++) {
     const size_t p = s % t->grid.stages;
     if (p < t->first || p >= t->end) continue;
@@ -131,15 +137,11 @@ static pl_status open_stages(pl_training *t, pl_err *e) {
                                 .delay = t->facts.delay[p],
                                 .depth = t->facts.depth[p],
                                 .replicas = t->replicas,
+                                .whole_u = t->has_y,
                                 .buffers = t->overlap && t->facts.depth[p] > 1 ? 2 : 1};
     PL_TRY(pl_stage_create(&args, &t->stage[s], e));
     PL_TRY(open_messages(t, s, e));
-    if (t->layout[s]->size > largest) largest = t->layout[s]->size;
   }
-  PL_TRY(pl_alloc(largest, sizeof *t->host, "a stage's weights", &t->host, e));
-  /* Every process must know whether there is a y: the delays say so. */
-  for (size_t s = 0; s < t->stages; s++)
-    t->has_y = t->has_y || pl_step_has_y(t->config, &(pl_stage){.delay = t->facts.delay[s % t->grid.stages]});
 out:
   return st;
 }
@@ -198,6 +200,11 @@ static pl_status open_engine(pl_training *t, pl_replica *r, pl_err *e) {
                          .batch = on_batch,
                          .update = on_update,
                          .computed = on_computed};
+  /* Nothing is in flight where the only stage of the only process validates. */
+  if (t->stages == 1 && t->world->size == 1 && r->index == 0) {
+    args.spare = t->evaluation.tape;
+    args.spare_bytes = t->evaluation.tape_bytes;
+  }
   for (size_t s = 0; s < t->stages; s++)
     if (pl_training_owns(t, s))
       args.stage[s] = (pl_engine_stage){
@@ -325,23 +332,36 @@ void pl_training_close(pl_training *t) {
   pl_free(t->replica);
   pl_free(t->times);
   pl_free(t->decided);
-  pl_free(t->host);
   if (t->alone) t->alone->type->close(t->alone);
 }
 
-void pl_training_start(pl_training *t) {
+static void draw(const pl_training *t, size_t s, pl_real *x) {
+  if (t->args->init)
+    t->args->init(t->args->init_self, s, t->layout[s], x);
+  else
+    pl_layout_init(t->layout[s], (uint64_t)t->config->root.seed, x);
+}
+
+pl_status pl_training_start(pl_training *t, pl_err *e) {
+  pl_status st = PL_OK;
   t->counters = pl_counters_new();
-  for (size_t s = 0; s < t->stages; s++) {
-    const pl_layout *layout = t->layout[s];
+  for (size_t s = 0; s < t->stages && st == PL_OK; s++) {
+    pl_stage *stage = &t->stage[s];
+    pl_real *x = NULL;
     if (!pl_training_owns(t, s)) continue;
-    if (t->args->init) {
-      memset(t->host, 0, layout->size * sizeof *t->host);
-      t->args->init(t->args->init_self, s, layout, t->host);
-    } else {
-      pl_layout_init(layout, (uint64_t)t->config->root.seed, t->host);
+    pl_stage_start(stage);
+    if (stage->device->ops->on_host) {
+      draw(t, s, pl_ring_newest(&stage->ring));
+      continue;
     }
-    pl_stage_start(&t->stage[s], t->host);
+    st = pl_alloc(stage->layout->size, sizeof *x, "a stage's weights", &x, e);
+    if (st == PL_OK) {
+      draw(t, s, x);
+      stage->device->ops->upload(stage->device, pl_ring_newest(&stage->ring), x, stage->layout->size * sizeof *x);
+    }
+    pl_free(x);
   }
+  return st;
 }
 
 void pl_training_begin(pl_training *t, int64_t step, bool resumed) {
@@ -410,7 +430,10 @@ static void say_waiting(const pl_training *t, char *out, size_t size) {
 pl_status pl_training_wait(pl_training *t, pl_err *e) {
   char where[160];
   const double limit = t->config->pipeline.watchdog;
+  const pl_profile_part before = pl_profile_enter(t->args->device, PL_PROFILE_waiting);
   pl_status st = t->world->type->progress(t->world, e);
+  if (t->world->size > 1) sched_yield();
+  pl_profile_leave(t->args->device, before);
   if (st != PL_OK) return st;
   if (t->world->size == 1) {
     say_waiting(t, where, sizeof where);
@@ -420,6 +443,5 @@ pl_status pl_training_wait(pl_training *t, pl_err *e) {
     say_waiting(t, where, sizeof where);
     return pl_fail(e, PL_FAIL, "nothing went on for %g s (pipeline.watchdog); %s", limit, where);
   }
-  sched_yield();
   return PL_OK;
 }

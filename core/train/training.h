@@ -76,7 +76,6 @@ typedef struct pl_training {
   pl_tie tie;
   bool has_y;
   pl_checkpoints checkpoints;
-  pl_real *host;         /* [size of the largest stage] */
   pl_decision *decided;  /* [horizon + 1] of the latest updates that everybody has a gradient of */
   int64_t start;         /* update that this attempt began with */
   int64_t last_decided;  /* the latest of them; -1 before the first */
@@ -99,7 +98,7 @@ PL_MUST_CHECK pl_status pl_training_open(const pl_trainer_args *args, pl_trainin
 void pl_training_close(pl_training *t);
 
 /* Fresh weights, state and counters. */
-void pl_training_start(pl_training *t);
+PL_MUST_CHECK pl_status pl_training_start(pl_training *t, pl_err *e);
 
 /* Puts engines, board and works where the stages are: at update `step`. `resumed`: what is due at that boundary was
  * done before. */

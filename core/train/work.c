@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/clock.h"
+#include "core/device/profile.h"
 #include "core/train/learning_rate.h"
 #include "core/train/training.h"
 
@@ -84,15 +85,12 @@ static pl_status tying(pl_training *t, size_t s, bool *done, pl_err *e) {
 /* How far the weights went since the gradient's forward; u is free until the update is made. The version that forward
  * read is gone where backward read a newer one. */
 static void measure_drift(const pl_stage *stage, const pl_frame *f) {
-  const pl_ops *ops = stage->device->ops;
-  const size_t n = stage->layout->size, lag = (size_t)f->numbers[PL_FRAME_DELAY];
+  const size_t lag = (size_t)f->numbers[PL_FRAME_DELAY];
   const pl_real *x = pl_ring_newest(&stage->ring);
   pl_stage_squares(stage, x, f->weights);
   for (size_t i = 0; lag >= stage->ring.depth && i < f->segments; i++) f->change[i] = (double)NAN;
   if (lag == 0 || lag >= stage->ring.depth) return;
-  ops->copy(stage->device, stage->u, x, n * sizeof *x);
-  ops->axpby(stage->device, n, -1, pl_ring_at(&stage->ring, stage->ring.newest - (int64_t)lag), 1, stage->u);
-  pl_stage_squares(stage, stage->u, f->change);
+  pl_stage_distances(stage, x, pl_ring_at(&stage->ring, stage->ring.newest - (int64_t)lag), f->change);
 }
 
 static pl_status publish_gradient(pl_training *t, size_t s, pl_err *e) {
@@ -193,19 +191,24 @@ static pl_status validate(pl_training *t, size_t s, bool *done, bool *moved, pl_
   const size_t passes = step == t->config->train.steps && t->has_y ? 2 : 1;
   pl_status st = PL_OK;
   *done = t->first_replica > 0 || !pl_training_validates(t, step);
+  if (*done) return PL_OK;
+  const pl_profile_part before = pl_profile_enter(t->stage[s].device, PL_PROFILE_validation);
   for (bool went = true; went && !*done;) {
     went = false;
     PL_TRY(validate_one(t, s, passes * t->evaluation.batches, done, &went, e));
     *moved = *moved || went;
   }
 out:
+  pl_profile_leave(t->stage[s].device, before);
   return st;
 }
 
 static pl_status save(pl_training *t, size_t s, const pl_frame *f, pl_err *e) {
   if (!pl_training_saves(t, t->stage[s].ring.newest) || t->first_replica > 0) return PL_OK;
   uint64_t checksum = 0;
+  const pl_profile_part before = pl_profile_enter(t->stage[s].device, PL_PROFILE_checkpoint);
   pl_status st = pl_checkpoints_write(&t->checkpoints, s, &checksum, e);
+  pl_profile_leave(t->stage[s].device, before);
   memcpy(&f->numbers[PL_FRAME_CHECKSUM], &checksum, sizeof checksum);
   return st;
 }

@@ -75,7 +75,7 @@ void pl_block_sizes(pl_device *d, const pl_block_shape *s, size_t sequences, siz
   /* The attention's and the MLP's scratch are never alive together. */
   pl_space mlp = attention;
   scratch->dattended = pl_space_reals(&attention, rows, s->width);
-  scratch->attention = pl_space_reals(&attention, d->ops->attention_scratch_size(&a), 1);
+  scratch->attention = pl_space_reals(&attention, d->ops->attention_scratch_size(d, &a), 1);
   scratch->dhidden = pl_space_reals(&mlp, s->gelu ? 0 : rows, s->ff);
   scratch->bytes = attention.bytes > mlp.bytes ? attention.bytes : mlp.bytes;
 }

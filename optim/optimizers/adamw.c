@@ -52,4 +52,5 @@ const pl_optimizer_type pl_optimizer_adamw = {
              .config_size = sizeof(config)},
     .state_arrays = PL_ADAM_STATE,
     .displace = displace,
+    .elementwise = true,
 };

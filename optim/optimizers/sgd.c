@@ -59,4 +59,5 @@ const pl_optimizer_type pl_optimizer_sgd = {
              .check = check},
     .state_arrays = 1,
     .displace = displace,
+    .elementwise = true,
 };

@@ -25,7 +25,29 @@ static pl_status find_sheet(const pl_options *o, const pl_sheets *sheets, const 
   if (st == PL_OK && *out == NULL)
     st = pl_fail(e, PL_BAD, "--table: saw \"%s\"; allowed: one of %s", o->table, names.text);
   pl_str_free(&names);
-  return st;
+  if (st != PL_OK || o->against != NULL) return st;
+  if (*out == &sheets->list[PL_SHEET_AGAINST] || *out == &sheets->list[PL_SHEET_SLOPES])
+    return pl_fail(e, PL_BAD,
+                   "--table %s: needs --against KEY, the number that the gap is shown against, as in "
+                   "--against delay",
+                   o->table);
+  return PL_OK;
+}
+
+/* What a table without rows would need. */
+static const char *const needs[PL_SHEETS] = {[PL_SHEET_OVERVIEW] = "it needs delayed arms without a correction",
+                                             [PL_SHEET_RATES] = "it needs an arm with several learning rates",
+                                             [PL_SHEET_POWER] = "it needs a gap over two pairs of seeds",
+                                             [PL_SHEET_REACH] = "it needs runs with curves",
+                                             [PL_SHEET_SPEED] = "it needs pipelines of several processes",
+                                             [PL_SHEET_MECHANISM] = "no run logged drift, displacement or cosine",
+                                             [PL_SHEET_AGAINST] = "no delayed arm has a gap",
+                                             [PL_SHEET_SLOPES] = "it needs an arm with gaps at three values"};
+
+static void say_empty(const pl_sheets *sheets, const pl_sheet *only) {
+  if (only == NULL || only->count > 0) return;
+  const char *why = needs[only - sheets->list];
+  fprintf(stderr, "table %s has no rows%s%s\n", only->file, why != NULL ? ": " : "", why != NULL ? why : "");
 }
 
 static pl_status print_json(const pl_analysis *a, const pl_sheets *sheets, const pl_sheet *only, pl_err *e) {
@@ -42,6 +64,7 @@ static pl_status print_tables(const pl_options *o, const pl_analysis *a, const p
   const pl_sheet *only = NULL;
   pl_status st = find_sheet(o, sheets, &only, e);
   if (st != PL_OK) return st;
+  say_empty(sheets, only);
   if (o->json) return print_json(a, sheets, only, e);
   if (o->csv) {
     pl_sheet_csv(only != NULL ? only : &sheets->list[PL_SHEET_GAP], &text);

@@ -1,5 +1,8 @@
 /* pipelag compare A B: two sweep files, result directories or collected files side by side. */
 #include "analysis/compare.h"
+
+#include <string.h>
+
 #include "analysis/join.h"
 #include "core/base/fs.h"
 #include "core/base/memory.h"
@@ -80,6 +83,9 @@ static pl_status run(const pl_options *o, pl_err *e) {
   pl_comparison c = {0};
   pl_status st = PL_OK;
   PL_TRY(pl_gap_choice_read(o, &choice, e));
+  if (choice.gap.at_key != NULL && strcmp(choice.gap.at_key, "optimizer.lr") != 0)
+    PL_TRY(
+        pl_fail(e, PL_BAD, "--at: saw \"%s\"; allowed: optimizer.lr=VALUE, since compare pairs all other keys", o->at));
   PL_TRY(open_side(&registries, &choice.gap, o->args[0], &a, e));
   PL_TRY(open_side(&registries, &choice.gap, o->args[1], &b, e));
   PL_TRY(pl_compare(&a.side, &b.side, &choice.gap, &c, e));

@@ -101,9 +101,10 @@ static pl_status run(const pl_options *o, pl_err *e) {
   PL_TRY(choose_folder(o, name, &folder, e));
   if (!o->dry_run) PL_TRY(pl_import_commit(m, folder, name, &counts, e));
   if (o->dry_run)
-    printf("%zu runs could be imported into %s\n", pl_import_count(m), folder);
+    printf("%zu run%s could be imported into %s\n", pl_import_count(m), pl_import_count(m) == 1 ? "" : "s", folder);
   else if (!o->quiet)
-    printf("%zu runs imported into %s, %zu were there\n", counts.added, folder, counts.known);
+    printf("%zu run%s imported into %s, %zu %s there\n", counts.added, counts.added == 1 ? "" : "s", folder,
+           counts.known, counts.known == 1 ? "was" : "were");
 out:
   pl_import_end(m);
   for (size_t i = 0; i < PL_MAX_SETS; i++) pl_free(maps[i]);

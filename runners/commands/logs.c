@@ -120,7 +120,7 @@ static pl_status run(const pl_options *o, pl_err *e) {
   if (o->follow) PL_TRY(follow(&r, index, e));
   if (!r.any) PL_TRY(print_slurm(&s, &s.runs[index], &r.any, e));
   if (!r.any)
-    st = pl_fail(e, PL_NOTHING, "%s: run %s has no log yet; it is %s", s.dir, o->args[1],
+    st = pl_fail(e, PL_NOTHING, "%s: run %s has no log yet (%s)", s.dir, o->args[1],
                  pl_verdict_name(&s.runs[index].verdict));
 out:
   pl_states_free(&s);

@@ -89,7 +89,7 @@ static const pl_shown_run *find_job(const pl_states *s, const pl_job *job, size_
   return NULL;
 }
 
-/* The plan is made, and with it every changed setting checked, before any run is opened again. */
+/* pl_submit opens the chosen runs again, once every changed setting is checked. */
 static pl_status submit(const pl_options *o, const pl_states *s, const bool *chosen, pl_err *e) {
   pl_status st = PL_OK;
   pl_plan plan;
@@ -103,7 +103,6 @@ static pl_status submit(const pl_options *o, const pl_states *s, const bool *cho
     const pl_shown_run *r = find_job(s, &plan.jobs[i], i);
     jobs[i] = r != NULL && chosen[r->index];
   }
-  if (!o->dry_run) PL_TRY(revive(s, chosen, e));
   const pl_submit_args args = {
       .plan = &plan, .chosen = jobs, .dry_run = o->dry_run, .quiet = o->quiet, .verbose = o->verbose};
   st = pl_submit(&args, &sent, e);

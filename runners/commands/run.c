@@ -34,6 +34,7 @@ static pl_status launch(const pl_options *o, pl_plan *p, pl_err *e) {
                         .count = p->count,
                         .slots = o->jobs,
                         .fail_fast = o->fail_fast,
+                        .no_pin = o->no_pin,
                         .quiet = o->quiet};
   pl_local_result r;
   pl_status st = pl_local_run(&args, &r, e);
@@ -66,7 +67,7 @@ const pl_command pl_command_run = {.name = "run",
                                    .arguments = "SWEEP.json|DIR",
                                    .summary =
                                        "Train all runs of a sweep on this machine; run it again to finish or extend",
-                                   .options = "SonqyjfDrm",
+                                   .options = "SonqyjfDrm0",
                                    .min_args = 1,
                                    .max_args = 1,
                                    .run = run};

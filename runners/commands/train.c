@@ -6,6 +6,7 @@
 #include "core/base/hash.h"
 #include "runners/command.h"
 #include "runners/plan.h"
+#include "runners/profile_view.h"
 #include "runners/progress.h"
 #include "runners/ranks.h"
 #include "runners/run_one.h"
@@ -29,7 +30,8 @@ static void on_progress(void *self, int64_t step, int64_t steps, double train_lo
 }
 
 /* {"id": ..., "state": ..., "steps": ...}, one line; also of a dry run, whose state is what is there already. */
-static pl_status print_json(const pl_plan *p, pl_run_state state, const pl_outcome *out, pl_err *e) {
+static pl_status print_json(const pl_plan *p, pl_run_state state, const pl_outcome *out, const pl_profile *profile,
+                            pl_err *e) {
   pl_str text = {0};
   pl_json *json = pl_json_new_object();
   char id[PL_ID_SIZE];
@@ -44,6 +46,7 @@ static pl_status print_json(const pl_plan *p, pl_run_state state, const pl_outco
          pl_json_set(json, "final_val_loss", pl_json_new_number(out->final_val_loss)) &&
          pl_json_set(json, "tokens_per_second", pl_json_new_number(out->tokens_per_second)) &&
          pl_json_set(json, "reason", pl_json_new_string(out->reason));
+  if (ok && profile != NULL) ok = pl_json_set(json, "profile", pl_profile_json(profile));
   pl_json_write_canonical(json, &text);
   pl_str_append(&text, "\n");
   text.failed |= !ok;
@@ -51,7 +54,7 @@ static pl_status print_json(const pl_plan *p, pl_run_state state, const pl_outco
   return pl_print(&text, e);
 }
 
-static void print_result(const pl_plan *p, const pl_run_one_result *r) {
+static pl_status print_result(const pl_plan *p, const pl_run_one_result *r, const pl_profile *profile, pl_err *e) {
   const pl_outcome *out = &r->outcome;
   char rate[16];
   printf("%s: %" PRId64 " steps", pl_run_state_name(r->state), out->steps);
@@ -60,10 +63,14 @@ static void print_result(const pl_plan *p, const pl_run_one_result *r) {
   if (isfinite(out->tokens_per_second)) printf(", %s tokens/s", pl_format_count(out->tokens_per_second, rate));
   printf("%s%s\n", out->reason[0] != '\0' ? "; " : "", out->reason);
   printf("results: %s\n", p->dir);
+  pl_str text = {0};
+  if (profile != NULL) pl_profile_write(profile, &text);
+  return profile != NULL ? pl_print(&text, e) : PL_OK;
 }
 
 /* Rank 0 leads, the others follow; with one process rank 0 is alone. */
-static pl_status train_together(const pl_options *o, pl_plan *p, pl_world *world, pl_run_one_result *r, pl_err *e) {
+static pl_status train_together(const pl_options *o, pl_plan *p, pl_world *world, pl_profile *profile,
+                                pl_run_one_result *r, pl_err *e) {
   view v = {.first_step = -1, .val_loss = (double)NAN};
   pl_signals_install(true);
   if (world->rank > 0) return pl_run_follow(world, pl_signals_stop(), r, e);
@@ -71,6 +78,7 @@ static pl_status train_together(const pl_options *o, pl_plan *p, pl_world *world
   const pl_run_one_args args = {.sweep_dir = p->dir,
                                 .data_root = p->data_root,
                                 .id = p->jobs[0].id,
+                                .profile = o->profile ? profile : NULL,
                                 .stop = pl_signals_stop(),
                                 .world = world,
                                 .progress = on_progress,
@@ -82,15 +90,17 @@ static pl_status train_together(const pl_options *o, pl_plan *p, pl_world *world
 
 static pl_status train(const pl_options *o, pl_plan *p, pl_world *world, pl_err *e) {
   pl_run_one_result r;
-  pl_status st = train_together(o, p, world, &r, e);
+  pl_profile profile = {0};
+  pl_status st = train_together(o, p, world, &profile, &r, e);
   if (st != PL_OK) {
     pl_ranks_end(world, PL_FAIL, e);
     return PL_FAIL;
   }
   if (r.elsewhere)
     return world->rank > 0 ? PL_FAIL : pl_fail(e, PL_FAIL, "%s: the run is being trained by another process", p->dir);
-  if (world->rank == 0 && !o->json) print_result(p, &r);
-  if (world->rank == 0 && o->json && (st = print_json(p, r.state, &r.outcome, e)) != PL_OK) return st;
+  const pl_profile *shown = o->profile ? &profile : NULL;
+  if (world->rank == 0) st = o->json ? print_json(p, r.state, &r.outcome, shown, e) : print_result(p, &r, shown, e);
+  if (st != PL_OK) return st;
   if (r.state == PL_RUN_STOPPED) return PL_STOPPED;
   return r.state == PL_RUN_DIVERGED && o->strict_diverged ? PL_FAIL : PL_OK;
 }
@@ -108,6 +118,8 @@ static pl_status prepare(const pl_options *o, pl_plan *p, const pl_world *world,
   pl_options any_count = *o; /* the refusal below says more than the one of --max-runs */
   any_count.yes = true;
   pl_status st = PL_OK;
+  if (o->profile && o->dry_run)
+    PL_TRY(pl_fail(e, PL_BAD, "--profile: saw it with --dry-run, which trains nothing; allowed: one of the two"));
   PL_TRY(pl_plan_make(&any_count, o->args[0], p, e));
   if (p->count != 1)
     PL_TRY(pl_fail(e, PL_BAD, "%s: holds %zu runs; allowed: one (`pipelag run` takes sweeps)", o->args[0], p->count));
@@ -115,7 +127,7 @@ static pl_status prepare(const pl_options *o, pl_plan *p, const pl_world *world,
   if (!o->dry_run)
     st = pl_plan_freeze(p, e);
   else if (o->json)
-    st = print_json(p, pl_run_state_of(p->dir, p->jobs[0].id), NULL, e);
+    st = print_json(p, pl_run_state_of(p->dir, p->jobs[0].id), NULL, NULL, e);
   else
     printf("1 run %016" PRIx64 " in %s\n", p->jobs[0].id, p->dir);
 out:
@@ -140,7 +152,7 @@ const pl_command pl_command_train = {
     .name = "train",
     .arguments = "RUN.json",
     .summary = "Train one run, under mpirun with its stages on several processes; run it again to resume",
-    .options = "SonqDrJ",
+    .options = "SonqDrJ8",
     .min_args = 1,
     .max_args = 1,
     .together = true,

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -17,7 +18,9 @@
 #include "core/base/clock.h"
 #include "core/base/fs.h"
 #include "core/base/memory.h"
+#include "results/curves_image.h"
 #include "results/journal.h"
+#include "runners/launchers/cores.h"
 #include "runners/launchers/cpus.h"
 #include "runners/progress.h"
 #include "runners/run_one.h"
@@ -25,11 +28,13 @@
 
 enum { EXIT_ELSEWHERE = PL_NOTHING, POLL_NANOSECONDS = 200000000, TAIL_LINES = 5 };
 
-/* One place of the pool. */
+typedef volatile sig_atomic_t trained_flag;
+
+/* A run that was started and has not ended. */
 typedef struct slot {
-  pid_t pid;  /* 0: free */
-  int cpu;    /* -1: not pinned */
-  int reason; /* pipe from which a failed run's sentence is read */
+  pid_t pid;    /* 0: free */
+  size_t place; /* where it trains */
+  int reason;   /* pipe from which a failed run's sentence is read */
   pl_job *job;
   char *journal;
   int64_t first_step, step;
@@ -37,15 +42,23 @@ typedef struct slot {
 
 typedef struct pool {
   const pl_local_args *args;
-  slot *slots;
+  size_t places;  /* runs that train at the same time */
+  size_t threads; /* of the run that has most */
+  int *cpus;      /* of the places; -1: not pinned */
+  size_t *last;   /* of the places: slot of the run that was started there last */
+  int cores;      /* holds these CPUs, or -1 */
+  slot *slots;    /* twice the places: those that wait for the disk have room beside those that train */
   size_t slot_count, running;
-  pl_job **queue; /* open jobs, longest first */
+  trained_flag *trained; /* [slot_count], shared with the children: only files are left to be written */
+  pl_job **queue;        /* open jobs, longest first */
   size_t queued, next;
   double total_cost, ended_cost;
   double tokens_ended, started;
   bool stopping;             /* the runs were told to stop */
   bool crowded, was_crowded; /* no process could be started beside those that run */
   sigset_t before;           /* signals that were blocked before the pool began */
+  pl_origin origin;
+  pl_h5 *blank; /* every child has its own copy */
   pl_progress progress;
   pl_local_result *result;
 } pool;
@@ -64,28 +77,49 @@ static pl_status make_queue(pool *p, pl_err *e) {
     if (!pl_job_is_open(&a->jobs[i])) continue;
     p->queue[p->queued++] = &a->jobs[i];
     p->total_cost += a->jobs[i].cost;
+    if (a->jobs[i].threads > (int64_t)p->threads) p->threads = (size_t)a->jobs[i].threads;
   }
   qsort(p->queue, p->queued, sizeof *p->queue, by_cost);
   return PL_OK;
 }
 
-/* One slot per usable CPU. Where the slots are all the CPUs there are, each is pinned to its own; fewer could meet
- * another pool on the same CPUs while others idle, more do not fit. */
-static pl_status make_slots(pool *p, pl_err *e) {
+/* Each place on a CPU of its own, unless others can be meant to have some of the CPUs that are allowed: where more are
+ * allowed than may be kept busy, nobody says which. */
+static void choose_cpus(pool *p, const cpu_set_t *allowed, size_t usable) {
+  const size_t count = (size_t)CPU_COUNT(allowed);
+  for (size_t i = 0; i < p->places; i++) p->cpus[i] = -1;
+  if (!p->args->no_pin && p->threads == 1 && usable == count && p->places <= count)
+    p->cores = pl_cores_take(p->args->cores != NULL ? p->args->cores : PL_CORES_FILE, allowed, p->cpus, p->places);
+}
+
+/* As many as there are usable CPUs, or groups of them for runs of several threads. */
+static pl_status make_places(pool *p, pl_err *e) {
   cpu_set_t allowed;
-  size_t usable = pl_cpus_usable(&allowed), cpu = 0;
-  p->slot_count = p->args->slots > 0 ? (size_t)p->args->slots : usable;
-  bool pinned = p->slot_count == (size_t)CPU_COUNT(&allowed);
-  if (p->slot_count > p->queued && p->queued > 0) p->slot_count = p->queued;
-  pl_status st = pl_alloc(p->slot_count, sizeof *p->slots, "the pool", &p->slots, e);
-  if (st != PL_OK) return st;
-  for (size_t i = 0; i < p->slot_count; i++) {
-    p->slots[i].cpu = -1;
-    if (!pinned) continue;
-    while (!CPU_ISSET(cpu, &allowed)) cpu++;
-    p->slots[i].cpu = (int)cpu++;
-  }
-  return PL_OK;
+  pl_status st = PL_OK;
+  const size_t usable = pl_cpus_usable(&allowed);
+  p->places = p->args->slots > 0 ? (size_t)p->args->slots : usable / p->threads;
+  if (p->places == 0) p->places = 1;
+  if (p->places > p->queued && p->queued > 0) p->places = p->queued;
+  p->slot_count = 2 * p->places;
+  PL_TRY(pl_alloc(p->places, sizeof *p->cpus, "the pool", &p->cpus, e));
+  PL_TRY(pl_alloc(p->places, sizeof *p->last, "the pool", &p->last, e));
+  PL_TRY(pl_alloc(p->slot_count, sizeof *p->slots, "the pool", &p->slots, e));
+  void *shared =
+      mmap(NULL, p->slot_count * sizeof *p->trained, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) PL_TRY(pl_fail(e, PL_FAIL, "the pool cannot be made: %s", strerror(errno)));
+  p->trained = shared;
+  choose_cpus(p, &allowed, usable);
+out:
+  return st;
+}
+
+static void free_places(pool *p) {
+  if (p->trained != NULL) munmap((void *)(uintptr_t)p->trained, p->slot_count * sizeof *p->trained);
+  if (p->cores >= 0) close(p->cores);
+  pl_free(p->slots);
+  pl_free(p->last);
+  pl_free(p->cpus);
+  pl_h5_free(p->blank);
 }
 
 /* The device of place `number` out of "2,5" or of any other names, in turn. */
@@ -100,29 +134,46 @@ static void choose_device(size_t number) {
   if (length > 0 && (size_t)length < sizeof own) setenv("CUDA_VISIBLE_DEVICES", own, 1);
 }
 
+typedef struct notice {
+  pid_t parent;
+  trained_flag *trained;
+} notice;
+
+/* In the child. What the parent waits for is the signal of an ended child. */
+static void tell_trained(void *self) {
+  const notice *n = self;
+  *n->trained = 1;
+  kill(n->parent, SIGCHLD);
+}
+
 static _Noreturn void child(const pool *p, const slot *s, pid_t parent, int reason) {
-  sigprocmask(SIG_SETMASK, &p->before, NULL);
-  pl_signals_reset();
   setpgid(0, 0); /* the terminal's Ctrl-C goes to the parent alone, which passes it on once */
   pl_signals_install(true);
   if (p->args->under_slurm) pl_signals_be_patient();
+  sigprocmask(SIG_SETMASK, &p->before, NULL);
+  pl_signals_let_through();
   prctl(PR_SET_PDEATHSIG, SIGTERM); /* a killed parent leaves checkpointed runs, not orphans */
   if (getppid() != parent) _exit(PL_STOPPED);
-  if (s->cpu >= 0) {
+  if (p->cpus[s->place] >= 0) {
     cpu_set_t set;
     CPU_ZERO(&set);
-    CPU_SET((size_t)s->cpu, &set);
+    CPU_SET((size_t)p->cpus[s->place], &set);
     sched_setaffinity(0, sizeof set, &set);
   }
-  choose_device((size_t)(s - p->slots));
+  choose_device(s->place);
+  const notice trained = {.parent = parent, .trained = &p->trained[s - p->slots]};
   pl_run_one_args args = {.sweep_dir = p->args->dir,
                           .data_root = p->args->data_root,
                           .id = s->job->id,
                           .own_log = true,
                           .wait = p->args->under_slurm,
                           .max_attempts = p->args->max_attempts,
+                          .blank = p->blank,
+                          .origin = &p->origin,
                           .note = p->args->note,
-                          .stop = pl_signals_stop()};
+                          .stop = pl_signals_stop(),
+                          .trained = tell_trained,
+                          .trained_self = (void *)(uintptr_t)&trained};
   pl_run_one_result result;
   pl_err e = {0};
   pl_status st = pl_run_one(&args, &result, &e);
@@ -140,20 +191,24 @@ static void free_slot(slot *s) {
   s->pid = 0;
 }
 
-static pl_status start(pool *p, slot *s, pl_job *job, pl_err *e) {
+static pl_status start(pool *p, slot *s, size_t place, pl_job *job, pl_err *e) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
     return pl_fail(e, PL_FAIL, "a pipe from run %" PRIu64 " cannot be made: %s", job->index, strerror(errno));
   pl_status st = pl_run_path(p->args->dir, job->id, "journal", &s->journal, e);
   if (st == PL_OK) {
-    *s = (slot){.cpu = s->cpu, .reason = ends[0], .job = job, .journal = s->journal};
+    *s = (slot){.place = place, .reason = ends[0], .job = job, .journal = s->journal};
+    p->trained[s - p->slots] = 0;
     s->first_step = pl_journal_last_step(s->journal);
     if (s->first_step < 0) s->first_step = 0;
     s->step = s->first_step;
     fflush(NULL);
     pid_t parent = getpid();
+    sigset_t before;
+    pl_signals_hold(&before);
     s->pid = fork();
     if (s->pid == 0) child(p, s, parent, ends[1]);
+    sigprocmask(SIG_SETMASK, &before, NULL);
     if (s->pid < 0)
       st = pl_fail(e, PL_FAIL, "a process for run %" PRIu64 " cannot be started: %s", job->index, strerror(errno));
   } else {
@@ -325,18 +380,33 @@ static bool may_start(const pool *p) {
   return p->next < p->queued && !p->stopping && !p->crowded && *pl_signals_stop() == 0;
 }
 
+static bool is_free(const pool *p, size_t place) {
+  const size_t last = p->last[place];
+  return p->slots[last].pid == 0 || p->slots[last].place != place || p->trained[last];
+}
+
+/* p->slot_count when all of those that have trained still wait. */
+static size_t free_slot_of(const pool *p) {
+  size_t i = 0;
+  while (i < p->slot_count && p->slots[i].pid != 0) i++;
+  return i;
+}
+
 /* Fills the free places. Where the system refuses one more process, those that run go on with fewer beside them. */
 static pl_status fill(pool *p, pl_err *e) {
-  for (size_t i = 0; i < p->slot_count && may_start(p); i++) {
+  for (size_t place = 0; place < p->places && may_start(p); place++) {
     pl_err refused = {0};
-    if (p->slots[i].pid != 0) continue;
-    if (start(p, &p->slots[i], p->queue[p->next], &refused) != PL_OK) {
+    if (!is_free(p, place)) continue;
+    const size_t free_slot = free_slot_of(p);
+    if (free_slot == p->slot_count) break;
+    slot *s = &p->slots[free_slot];
+    if (start(p, s, place, p->queue[p->next], &refused) != PL_OK) {
       if (p->running == 0) return pl_fail(e, refused.status, "%s", refused.text);
       if (!p->was_crowded) pl_progress_line(&p->progress, "%s; going on with %zu at a time", refused.text, p->running);
       p->crowded = p->was_crowded = true;
       break;
     }
-    const slot *s = &p->slots[i];
+    p->last[place] = free_slot;
     p->total_cost -= s->job->cost - cost_left(s);
     p->next++;
   }
@@ -375,14 +445,30 @@ static void block_sigchld(sigset_t *before) {
   sigprocmask(SIG_BLOCK, &ended, before);
 }
 
+/* What the children would each do for themselves: their copies of this process have it done. */
+static void warm_up(pool *p) {
+  const pl_curve empty = {0};
+  char *bytes = NULL;
+  size_t count;
+  pl_origin_read(&p->origin);
+  if (pl_curves_image(&empty, NULL, 0, &bytes, &count, NULL) == PL_OK) pl_free(bytes);
+  if (pl_h5_create(&p->blank, NULL) != PL_OK) p->blank = NULL;
+}
+
 pl_status pl_local_run(const pl_local_args *args, pl_local_result *out, pl_err *e) {
   *out = (pl_local_result){0};
-  pool p = {.args = args, .result = out, .progress = pl_progress_begin(args->quiet), .started = pl_clock_seconds()};
+  pool p = {.args = args,
+            .result = out,
+            .cores = -1,
+            .threads = 1,
+            .progress = pl_progress_begin(args->quiet),
+            .started = pl_clock_seconds()};
   pl_status st = PL_OK;
   if (!args->under_slurm) pl_signals_install(false);
   block_sigchld(&p.before);
+  warm_up(&p);
   PL_TRY(make_queue(&p, e));
-  PL_TRY(make_slots(&p, e));
+  PL_TRY(make_places(&p, e));
   st = loop(&p, e);
   out->signal = (int)*pl_signals_stop();
   out->not_started = p.queued - p.next;
@@ -390,6 +476,6 @@ out:
   sigprocmask(SIG_SETMASK, &p.before, NULL);
   pl_progress_end(&p.progress);
   pl_free(p.queue);
-  pl_free(p.slots);
+  free_places(&p);
   return st;
 }

@@ -3,15 +3,12 @@
 # says for the stages' times as measured without a limit. Usage, as root: tests/bench/link.sh [MBIT...]. Needs iproute2, and tbf in the kernel.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+source tests/bench/lib.sh
 rates=("$@")
 [ $# -gt 0 ] || rates=(10000 1000 400 200 100)
-pipelag=$PWD/build/release/pipelag
 m=4
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OMPI_MCA_mpi_yield_when_idle=0 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_mpi_yield_when_idle=0 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,self OMPI_MCA_btl_tcp_if_include=lo OMPI_MCA_oob_tcp_if_include=lo
-number() { sed -nE "s/.*\"$1\": ?([0-9.e+-]+).*/\1/p" | head -n "${2:-1}" | tail -n 1; }
 
 measure() { # SCHEDULE MBIT: the measured period in seconds; the JSON stays in $work/measured.json
   rm -rf "$work/run"

@@ -4,34 +4,13 @@
 # A round in which others used more than 5% of the two cores is thrown away and made again, at most three times as many in all.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+source tests/bench/lib.sh
 rounds=${1:-7}
 shift || true
 counts=("${@:-}")
 [ -n "${counts[0]}" ] || counts=(2 4 8)
-pipelag=$PWD/build/release/pipelag
 tokens=512 # of a microbatch
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OMPI_MCA_mpi_yield_when_idle=0 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-hertz=$(getconf CLK_TCK)
-
-busy() { awk '/^cpu / {print $2 + $3 + $4 + $7 + $8}' /proc/stat; } # of the whole machine, in ticks
-number() { sed -nE "s/.*\"$1\": ?([0-9.e+-]+).*/\1/p" | head -n "${2:-1}" | tail -n 1; }
-median() { sort -g | awk '{v[NR] = $1} END {print (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2}'; }
-range() { sort -g | awk 'NR == 1 {low = $1} {high = $1} END {printf "%.0f-%.0f", low, high}'; }
-
-# ARM COMMAND...: runs it; false when others took more than their share meanwhile.
-alone() {
-  local arm=$1 before after start end own
-  shift
-  before=$(busy) start=$(date +%s.%N)
-  TIMEFORMAT='%U %S'
-  { time "$@" >"$work/out.$arm" 2>"$work/err.$arm"; } 2>"$work/time" || { cat "$work/err.$arm" >&2; exit 1; }
-  after=$(busy) end=$(date +%s.%N)
-  own=$(awk '{print $1 + $2}' "$work/time")
-  awk -v b="$before" -v a="$after" -v h="$hertz" -v o="$own" -v s="$start" -v e="$end" \
-    'BEGIN {exit ((a - b) / h - o) / (2 * (e - s)) > 0.05}'
-}
+export OMPI_MCA_mpi_yield_when_idle=0 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 train() { # ARM SCHEDULE MICROBATCHES: one round; keeps the period as measured, the simulated one, and the rate
   local arm=$1 schedule=$2 m=$3
@@ -51,12 +30,6 @@ one_process() { # M
   number tokens_per_second <"$work/out.one" >>"$work/rate.one$1"
 }
 
-again() { # COMMAND...: until a round was quiet
-  local try
-  for try in 1 2 3; do "$@" && return; done
-  echo "others load this machine: $* was given up after $try rounds" >&2
-}
-
 echo " m   1f1b tokens/s (range)    2bw tokens/s (range)    one core   2bw/1f1b  ideal  simulated   2bw of compute-only  (medians of $rounds rounds)"
 rows=()
 for m in "${counts[@]}"; do
@@ -72,4 +45,4 @@ for m in "${counts[@]}"; do
     'BEGIN {printf "%2d   %9.0f (%s)   %9.0f (%s)   %8.0f   %8.3f  %5.3f  %9.3f   %18.1f%%\n", m, f, fr, w, wr, o, w / f, (m + 1) / m, sf / sw, 100 * sw / pw}'
   rows+=("{\"microbatches\":$m,\"1f1b\":$f,\"2bw\":$w,\"one\":$one,\"simulated_1f1b\":$sf,\"simulated_2bw\":$sw,\"period_2bw\":$pw}")
 done
-(IFS=,; echo "{\"pipeline\":[${rows[*]}]}")
+json_result pipeline "${rows[@]}"

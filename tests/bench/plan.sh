@@ -3,19 +3,15 @@
 # of the 1f1b run and says the step of every schedule. Usage, as root: tests/bench/plan.sh [ROUNDS]. Needs the cpu controller of cgroups v1.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+source tests/bench/lib.sh
 rounds=${1:-3}
-pipelag=$PWD/build/release/pipelag
 groups=/sys/fs/cgroup/cpu
-work=$(mktemp -d)
 finish() {
   rm -rf "$work"
   rmdir "$groups"/pipelag-bench-? 2>/dev/null || true
 }
-trap finish EXIT
-export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OMPI_MCA_mpi_yield_when_idle=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_mpi_yield_when_idle=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
-number() { sed -nE "s/.*\"$1\": ?([0-9.e+-]+).*/\1/p" | head -n "${2:-1}" | tail -n 1; }
-median() { sort -g | awk '{v[NR] = $1} END {print (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2}'; }
 
 for rank in 0 1 2 3; do
   mkdir -p "$groups/pipelag-bench-$rank"

@@ -4,17 +4,13 @@
 # Usage, as root: tests/bench/replicas.sh [ROUNDS] [MBIT...]. Needs iproute2, and tbf in the kernel.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+source tests/bench/lib.sh
 rounds=${1:-3}
 shift || true
 rates=("$@")
 [ $# -gt 0 ] || rates=(10000 2000 1000)
-pipelag=$PWD/build/release/pipelag
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OMPI_MCA_mpi_yield_when_idle=0 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_mpi_yield_when_idle=0 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,self OMPI_MCA_btl_tcp_if_include=lo OMPI_MCA_oob_tcp_if_include=lo
-number() { sed -nE "s/.*\"$1\": ?([0-9.e+-]+).*/\1/p" | head -n "${2:-1}" | tail -n 1; }
-median() { sort -g | awk '{v[NR] = $1} END {print (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2}'; }
 
 measure() { # SCHEDULE MBIT: "period exposed" in seconds
   rm -rf "$work/run"

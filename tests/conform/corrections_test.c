@@ -15,7 +15,7 @@ typedef struct fix {
 static void fix_open(fix *f, const pl_correction_type *type, const char *json, int64_t k) {
   pl_err e = {0};
   *f = (fix){.type = type, .k = k};
-  rig_ok(pl_device_open("paranoid", PL_PRECISION_FP32, &f->device, &e));
+  rig_ok(pl_device_open("paranoid", PL_PRECISION_FP32, 1, &f->device, &e));
   rig_ok(rig_config(&type->base, json, f->config, &e));
   f->v = rig_array(f->device, N);
   f->out = rig_array(f->device, N);

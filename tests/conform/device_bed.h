@@ -87,15 +87,17 @@ static inline double finish(bed *b) {
 }
 
 /* Opens a device with the kernels of one instruction set; NULL when this build or machine does not have them. */
-static inline pl_device *open_device(const char *name, const char *isa) {
+static inline pl_device *open_threads(const char *name, const char *isa, size_t threads) {
   pl_device *d = NULL;
   pl_err e = {0};
   setenv("PIPELAG_ISA", isa, 1);
-  const pl_status st = pl_device_open(name, PL_PRECISION_FP32, &d, &e);
+  const pl_status st = pl_device_open(name, PL_PRECISION_FP32, threads, &d, &e);
   unsetenv("PIPELAG_ISA");
   if (st != PL_OK) assert_int_equal(st, PL_BAD);
   return d;
 }
+
+static inline pl_device *open_device(const char *name, const char *isa) { return open_threads(name, isa, 1); }
 
 static const char *const device_names[] = {"cpu", "paranoid"};
 static const char *const isa_names[] = {"base", "avx2", "avx512"};

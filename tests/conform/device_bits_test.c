@@ -94,7 +94,7 @@ static size_t whole_pass(bed *b, pl_real **out) {
   double *x = numbers(6 * n, 3);
   pl_real *q = put(b, n, x), *k = put(b, n, x + n), *v = put(b, n, x + 2 * n), *dy = put(b, n, x + 3 * n);
   pl_real *w = put(b, DIMS, x), *bias = put(b, DIMS, x + 9), *rstd = room(b, ROWS), *mean = room(b, ROWS);
-  pl_real *saved = room(b, d->ops->attention_saved_size(&s)), *scratch = room(b, d->ops->attention_scratch_size(&s));
+  pl_real *saved = room(b, d->ops->attention_saved_size(&s)), *scratch = room(b, d->ops->attention_scratch_size(d, &s));
   pl_real *normed = room(b, n), *dx = put(b, n, x), *dw = put(b, DIMS, x), *dbias = put(b, DIMS, x);
   size_t count = 0;
   out[count++] = room(b, n);
@@ -189,7 +189,7 @@ static void attention_nan_passes(pl_device *d) {
     pl_real *in[3];
     for (size_t i = 0; i < 3; i++) in[i] = put(&b, 74, i == where ? bad : x);
     pl_real *out = room(&b, 74), *saved = room(&b, d->ops->attention_saved_size(&s));
-    d->ops->attention_forward(d, &s, in[0], in[1], in[2], out, saved, room(&b, d->ops->attention_scratch_size(&s)));
+    d->ops->attention_forward(d, &s, in[0], in[1], in[2], out, saved, room(&b, d->ops->attention_scratch_size(d, &s)));
     shows_nan(d, 1, out + 73, true);
     free(x), free(bad);
     finish(&b);
@@ -226,17 +226,17 @@ static void test_opening(void **state) {
   (void)state;
   pl_device *d = NULL;
   pl_err e = {0};
-  assert_int_equal(pl_device_open("gpu", PL_PRECISION_FP32, &d, &e), PL_BAD);
+  assert_int_equal(pl_device_open("gpu", PL_PRECISION_FP32, 1, &d, &e), PL_BAD);
   assert_string_equal(e.text, "device is \"gpu\"; this build has cpu and paranoid");
   assert_null(d);
   for (size_t i = 0; i < 2; i++) {
     e = (pl_err){0};
     setenv("PIPELAG_ISA", "avx1024", 1);
-    assert_int_equal(pl_device_open(device_names[i], PL_PRECISION_FP32, &d, &e), PL_BAD);
+    assert_int_equal(pl_device_open(device_names[i], PL_PRECISION_FP32, 1, &d, &e), PL_BAD);
     assert_non_null(strstr(e.text, "PIPELAG_ISA is \"avx1024\"; this build on this machine has"));
     assert_non_null(strstr(e.text, "base"));
     unsetenv("PIPELAG_ISA");
-    assert_int_equal(pl_device_open(device_names[i], PL_PRECISION_FP32, &d, &e), PL_OK);
+    assert_int_equal(pl_device_open(device_names[i], PL_PRECISION_FP32, 1, &d, &e), PL_OK);
     assert_string_equal(d->ops->name, device_names[i]);
     assert_non_null(strstr(d->kernel, " kernels, "));
     pl_device_close(d);
@@ -281,7 +281,8 @@ static int ending_of(void (*call)(pl_device *d, bed *b)) {
     pl_err e = {0};
     bed b = {0};
     signal(SIGABRT, SIG_DFL);
-    if (!freopen("/dev/null", "w", stderr) || pl_device_open("paranoid", PL_PRECISION_FP32, &b.d, &e) != PL_OK) _exit(1);
+    if (!freopen("/dev/null", "w", stderr) || pl_device_open("paranoid", PL_PRECISION_FP32, 1, &b.d, &e) != PL_OK)
+      _exit(1);
     call(b.d, &b);
     _exit(0);
   }

@@ -219,7 +219,7 @@ static double attention_case(pl_device *d, pl_attention s) {
       for (size_t h = 0; h < s.heads; h++) attend(&s, &a, batch, i, h);
   pl_real *q = put(&b, nq, a.q), *k = put(&b, nkv, a.k), *v = put(&b, nkv, a.v), *out = room(&b, nq);
   pl_real *saved = room(&b, d->ops->attention_saved_size(&s)), *dout = put(&b, nq, a.dout), *dq = room(&b, nq);
-  pl_real *scratch = room(&b, d->ops->attention_scratch_size(&s)), *dk = room(&b, nkv), *dv = room(&b, nkv);
+  pl_real *scratch = room(&b, d->ops->attention_scratch_size(d, &s)), *dk = room(&b, nkv), *dv = room(&b, nkv);
   d->ops->attention_forward(d, &s, q, k, v, out, saved, scratch);
   d->ops->attention_backward(d, &s, q, k, v, out, saved, dout, dq, dk, dv, scratch);
   expect(&b, nq, out, a.out);

@@ -105,7 +105,7 @@ static void attention(pl_device *d) {
   pl_real *angles = put_angles(&b, 3, 4), *q = put_heads(&b, 2, "q"), *k = put_heads(&b, 1, "k");
   pl_real *v = put_heads(&b, 1, "v"), *dy = put_heads(&b, 2, "dy"), *y = room(&b, 24), *dq = room(&b, 24);
   pl_real *dk = room(&b, 12), *dv = room(&b, 12), *saved = room(&b, d->ops->attention_saved_size(&s));
-  pl_real *scratch = room(&b, d->ops->attention_scratch_size(&s));
+  pl_real *scratch = room(&b, d->ops->attention_scratch_size(d, &s));
   d->ops->rope(d, 3, 3, 2, 4, angles, false, q);
   d->ops->rope(d, 3, 3, 1, 4, angles, false, k);
   d->ops->attention_forward(d, &s, q, k, v, y, saved, scratch);

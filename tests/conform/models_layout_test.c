@@ -22,7 +22,7 @@ static pl_status build(const pl_model_type *type, const char *json, size_t stage
   rig_config(type, json, b->config);
   type->shape(b->config, &shape);
   for (size_t p = 0; p <= stages; p++) first[p] = p * shape.layers / stages;
-  rig_ok(pl_device_open("cpu", PL_PRECISION_FP32, &b->device, e));
+  rig_ok(pl_device_open("cpu", PL_PRECISION_FP32, 1, &b->device, e));
   pl_model_env env = {
       .device = b->device, .stages = stages, .first_layer = first, .vocab = vocab, .max_sequences = 1, .seed = 1};
   return type->create(b->config, &env, &b->model, e);

@@ -126,7 +126,7 @@ static inline void rig_open(rig *r, const char *device, const pl_model_type *typ
   r->stages = stages;
   rig_config(type, json, r->config);
   if (type->base.check != NULL) rig_ok(type->base.check(r->config, &e));
-  rig_ok(pl_device_open(device, PL_PRECISION_FP32, &r->device, &e));
+  rig_ok(pl_device_open(device, PL_PRECISION_FP32, 1, &r->device, &e));
   type->shape(r->config, &r->shape);
   size_t first[RIG_STAGES + 1];
   for (size_t p = 0; p <= stages; p++) first[p] = p * r->shape.layers / stages;

@@ -83,7 +83,7 @@ static inline void rig_open(rig *r, const char *device, const pl_optimizer_type 
   pl_err e = {0};
   pl_real host[RIG_SIZE] = {0};
   *r = (rig){.type = type};
-  rig_ok(pl_device_open(device, PL_PRECISION_FP32, &r->device, &e));
+  rig_ok(pl_device_open(device, PL_PRECISION_FP32, 1, &r->device, &e));
   rig_ok(rig_config(&type->base, json, r->config, &e));
   for (size_t i = 0; i < count; i++) rig_ok(pl_layout_add(&r->layout, &segments[i], &e));
   assert_true(r->layout.size <= RIG_SIZE && type->state_arrays <= RIG_STATE);

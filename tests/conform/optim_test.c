@@ -79,7 +79,7 @@ static void orthogonalise(const char *device, pl_precision precision, size_t row
   pl_real host[64];
   double norm = 0;
   assert_true(n <= 64);
-  rig_ok(pl_device_open(device, precision, &d, &e));
+  rig_ok(pl_device_open(device, precision, 1, &d, &e));
   for (size_t i = 0; i < n; i++) norm += m[i] * m[i];
   for (size_t i = 0; i < n; i++) host[i] = (pl_real)(m[i] / pl_muon_normaliser(PL_MUON_KELLER, sqrt(norm)));
   pl_real *x = rig_array(d, n), *scratch = rig_array(d, pl_newton_schulz_scratch(rows, cols));
@@ -128,7 +128,7 @@ static void check_newton_schulz_bf16(void **state) {
   (void)state;
   pl_device *d = NULL;
   pl_err e = {0};
-  if (pl_device_open("cpu", PL_PRECISION_BF16, &d, &e) != PL_OK) skip();
+  if (pl_device_open("cpu", PL_PRECISION_BF16, 1, &d, &e) != PL_OK) skip();
   pl_device_close(d);
   pl_json *file = rig_vector("newton_schulz");
   const double wide = ns_difference(file, PL_PRECISION_BF16, "input_2x3", "ns5_2x3_float64", 2, 5);

@@ -91,7 +91,7 @@ static pl_device *open_bf16(const char *name, const char *isa) {
     setenv("PIPELAG_ISA", isa, 1);
   else
     unsetenv("PIPELAG_ISA");
-  if (pl_device_open(name, PL_PRECISION_BF16, &d, &e) != PL_OK) assert_non_null(strstr(e.text, "bf16"));
+  if (pl_device_open(name, PL_PRECISION_BF16, 1, &d, &e) != PL_OK) assert_non_null(strstr(e.text, "bf16"));
   unsetenv("PIPELAG_ISA");
   return d;
 }
@@ -117,6 +117,18 @@ static void fp32_products_do_not_round(void **state) {
   assert_true(check_products(d, same) < TOLERANCE);
   assert_true(check_products(d, rounded) > 100 * TOLERANCE);
   pl_device_close(d);
+}
+
+/* A device of several threads has products of its own. */
+static void packed_products_do_not_round(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof isa_names / sizeof *isa_names; i++) {
+    pl_device *d = open_threads("cpu", isa_names[i], 2);
+    if (!d) continue;
+    const double worst = check_products(d, same);
+    if (worst > TOLERANCE) fail_msg("%s: off by %.2e", d->kernel, worst);
+    pl_device_close(d);
+  }
 }
 
 /* Halfway cases, subnormal numbers, NaN and infinities, each times 1. */
@@ -156,7 +168,7 @@ static void bf16_is_refused_where_there_is_none(void **state) {
   pl_device *d = NULL;
   pl_err e = {0};
   setenv("PIPELAG_ISA", "base", 1);
-  assert_int_equal(pl_device_open("cpu", PL_PRECISION_BF16, &d, &e), PL_BAD);
+  assert_int_equal(pl_device_open("cpu", PL_PRECISION_BF16, 1, &d, &e), PL_BAD);
   unsetenv("PIPELAG_ISA");
   assert_null(d);
   assert_non_null(strstr(e.text, "precision is \"bf16\""));
@@ -208,6 +220,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(bf16_products_are_those_of_rounded_numbers),
       cmocka_unit_test(fp32_products_do_not_round),
+      cmocka_unit_test(packed_products_do_not_round),
       cmocka_unit_test(bf16_rounds_to_nearest_even),
       cmocka_unit_test(both_devices_have_the_same_bits),
       cmocka_unit_test(bf16_is_refused_where_there_is_none),

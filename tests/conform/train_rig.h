@@ -108,7 +108,7 @@ static inline void rig_open_on(rig *r, const char *device, const pl_registry *mo
   const pl_dataset_type *data = (const pl_dataset_type *)r->config.data.type;
   pl_model_shape shape = {0};
   ((const pl_model_type *)r->config.model.type)->shape(r->config.model.config, &shape);
-  rig_must(pl_device_open(device, PL_PRECISION_FP32, &r->device, &e), &e);
+  rig_must(pl_device_open(device, PL_PRECISION_FP32, 1, &r->device, &e), &e);
   if (data->has_tokens)
     rig_must(data->open(r->config.data.config, ".", shape.context, r->config.train.val_tokens, &r->dataset, &e), &e);
   r->sink = (pl_log_sink){

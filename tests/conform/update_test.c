@@ -173,7 +173,7 @@ static void own_rate_decays(void **state) {
   pl_err e = {0};
   rig_must(pl_alloc(1, sizeof *opened, "test", &opened, &e), &e);
   rig_must(pl_training_open(&plain.args, opened, &e), &e);
-  pl_training_start(opened);
+  rig_must(pl_training_start(opened, &e), &e);
   t = opened;
   const pl_layout *l = t->stage[0].layout;
   const pl_real *x = pl_ring_newest(&t->stage[0].ring);
@@ -201,7 +201,7 @@ static void tied_copies_share_the_gradient(void **state) {
            "{'steps': 4, 'batch_tokens': 16, 'val_tokens': 8}, 'pipeline': {'stages': 2}}");
   rig_must(pl_alloc(1, sizeof *t, "test", &t, &e), &e);
   rig_must(pl_training_open(&r.args, t, &e), &e);
-  pl_training_start(t);
+  rig_must(pl_training_start(t, &e), &e);
   pl_training_begin(t, 0, false);
   while (t->last_boundary < 3) {
     bool moved = false;

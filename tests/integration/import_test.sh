@@ -29,6 +29,36 @@ PY
 grep -qE '^ *adan +1 +2.6410 +2.6510 +\+0.0100 +-$' overview.txt || fail "adan without EF is no dash: $(cat overview.txt)"
 grep -q 'imported model.size=360M' overview.txt || fail "no mark of what was imported: $(cat overview.txt)"
 
+echo "-- what an import did not state is a dash, an empty field or null, and never 0"
+"$PIPELAG" analyze paper >paper.txt
+grep -qE '^ *adamw +0 +none +- +2.6120 .* - +1/1$' paper.txt || fail "lr and tokens that nobody stated: $(head -5 paper.txt)"
+"$PIPELAG" compare paper paper --csv >compared.csv
+"$PIPELAG" report paper -o paper.report >/dev/null 2>&1
+/usr/bin/python3 - <<'PY'
+import csv, json
+rows = list(csv.DictReader(open("paper.csv")))
+stated = {"360M": "", "10B": "200000000000"}
+assert rows and all(r["lr"] == "" and r["tokens"] == stated[r["group"].split("=")[-1]] for r in rows)
+assert all(r["lr_a"] == "" for r in csv.DictReader(open("compared.csv")))
+tables = json.load(open("paper.report/gap.json"))
+assert {r["lr"] for r in tables["rows"]} == {None} and {r["tokens"] for r in tables["rows"]} == {None, 200000000000}
+runs = list(csv.DictReader(open("paper.report/runs.csv")))
+assert {r["tokens"] for r in runs} == set(stated.values()) and {r["steps"] for r in runs} == {""}
+PY
+printf 'step,val/loss\n' >curve.csv
+printf '%s\n' 0,4 10,3.5 20,3 30,2.5 40,2 50,1.9 >>curve.csv
+"$PIPELAG" import curve.csv -q -o bare --set optimizer=x
+"$PIPELAG" import curve.csv -q -o bare --set optimizer=x --set delay=1
+"$PIPELAG" analyze bare --target 3.2 --table reach --csv >bare.csv
+/usr/bin/python3 - <<'PY'
+import csv
+rows = list(csv.DictReader(open("bare.csv")))
+assert len(rows) == 2 and all(r["lr"] == r["tokens"] == "" and r["steps"] == "20" for r in rows), rows
+PY
+"$PIPELAG" report bare -o bare.report >said.txt 2>&1
+! grep -rqE 'lr 0([^.0-9]|$)' bare.report || fail "a learning rate that nobody stated: $(grep -rlE 'lr 0([^.0-9]|$)' bare.report)"
+! grep -q 'could not draw' said.txt || fail "$(cat said.txt)"
+
 echo "-- run, retry, submit and cancel leave imported runs alone"
 find paper -type f -exec md5sum {} + | sort >before.txt
 for command in run retry submit cancel; do
@@ -93,6 +123,29 @@ for name, runs in (("small.h5", 36), ("paper.h5", 14)):
         assert len({len(c) for c in curve.values()}) == 1 and all(c.ndim == 1 for c in curve.values())
         if name == "small.h5": assert curve["step"][-1] == table["steps"][i] == 40
 assert np.isnan(table["lr"]).all(), "the paper's tables state no learning rate"
+PY
+
+echo "-- pandas: the table of a collected file, its configurations and its curves, as docs/formats.md reads them"
+"$PIPELAG" analyze small --at optimizer.lr=0.1 --csv >fixed.csv
+/usr/bin/python3 - <<'PY'
+try: import h5py, pandas
+except ImportError as e: raise SystemExit(print(f"skipped: {e} for /usr/bin/python3 (Debian: python3-h5py, python3-pandas)"))
+import json
+f = h5py.File("small.h5", "r")
+runs = pandas.DataFrame({k: d.asstr()[:] if d.dtype.kind == "O" else d[:] for k, d in f["table"].items()})
+assert len(runs) == 36 and runs["seed"].dtype.kind == "i" and runs["lr"].dtype.kind == "f", runs.dtypes
+means = runs[runs.lr == 0.1].groupby(["delay", "correction"]).final_val_loss.mean()
+fixed = pandas.read_csv("fixed.csv", dtype={"delay": str}, keep_default_na=False).query("reading == 'fixed'")
+assert len(means) == len(fixed) == 3
+for _, row in fixed.iterrows(): assert abs(float(row["loss.mean"]) - means[row.delay, row.correction]) < 1e-12, row
+configs = pandas.json_normalize([json.loads(c) for c in runs.config])
+assert (configs["optimizer.lr"] == runs.lr).all() and (configs["train.steps"] == 40).all()
+curve = lambda i: pandas.DataFrame({k: f["runs"][i][k][:] for k in ("step", "train/loss", "val/loss")}).assign(id=i)
+last = pandas.concat([curve(i) for i in runs.id]).dropna(subset=["val/loss"]).groupby("id")["val/loss"].last()
+assert (last[runs.id].values == runs.final_val_loss.values).all()
+table = h5py.File("paper.h5", "r")["table"]
+paper = pandas.DataFrame({k: d.asstr()[:] if d.dtype.kind == "O" else d[:] for k, d in table.items()})
+assert paper.lr.isna().all() and paper.final_val_loss.min() == 1.906, paper
 PY
 
 echo "-- export and import again: the same tables, as runs that were imported"

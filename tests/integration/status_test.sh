@@ -79,7 +79,8 @@ expect 0 '1 stopped' "$PIPELAG" status out
 
 echo "-- a killed run is lost; a running one can be followed, cancelled, revived"
 long=(--set train.steps=50000000 --set train.checkpoint_every=1000 --set seeds=0,1)
-"$PIPELAG" run sweep.json -q -j 1 -o long "${long[@]}" >/dev/null 2>&1 &
+cp "$PIPELAG" another-name # what is told to stop is told by the claim, not by what its program is called
+./another-name run sweep.json -q -j 1 -o long "${long[@]}" >/dev/null 2>&1 &
 pid=$!
 wait_for test -e long/state/running
 wait_for sh -c "find long -name 'step-??????????.ckpt' | grep -q ."
@@ -107,6 +108,26 @@ wait_for sh -c "! kill -0 $trainer 2>/dev/null"
 expect 1 '^ +1 lost +retry runs it on from its last checkpoint' "$PIPELAG" status long
 cp -r long one-lost
 expect 0 '1 runs are open' "$PIPELAG" retry long --lost
+
+echo "-- cancel: a process that has the number of a claim but began at another time is a stranger"
+cp "$(command -v sleep)" pipelag
+./pipelag 100 &
+stranger=$!
+begun=$(sed 's/.*) //' /proc/$stranger/stat | cut -d' ' -f20)
+claim=$(folder one-lost 0)/claim
+for start in $((begun + 1)) "$begun"; do
+  awk -v pid=$stranger -v start="$start" '{ $4 = pid; $5 = start; print }' "$claim" >claim.new
+  mv claim.new "$claim"
+  touch "one-lost/state/running/$(basename "$(folder one-lost 0)")"
+  "$PIPELAG" cancel one-lost 0 >said.txt
+  "$PIPELAG" retry one-lost 0 -q >/dev/null 2>&1 || true
+  if [ "$start" != "$begun" ]; then
+    grep -qx '1 runs cancelled' said.txt && kill -0 $stranger || fail "a stranger was hit: $(cat said.txt)"
+  else # so the claim was what mattered
+    grep -qx '1 runs cancelled, 1 processes here told to stop' said.txt || fail "$(cat said.txt)"
+    wait_for sh -c "! kill -0 $stranger 2>/dev/null"
+  fi
+done
 
 echo "-- many runs are not changed without being asked"
 sed 's/"seeds": .*/"seeds": [0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20]/' sweep.json >many.json
@@ -203,6 +224,22 @@ PATH=$bin:$PATH "$PIPELAG" retry fake -n >said.txt
 printf '#!/bin/sh\necho "slurm_load_jobs error: Unable to contact slurm controller (connect failure)" >&2\nexit 1\n' >bin/squeue
 PATH=$bin:$PATH expect 0 'Slurm could not be asked: .*Unable to contact slurm controller' "$PIPELAG" status fake
 grep -q '12 queued' said.txt || fail "$(cat said.txt)"
+
+echo "-- the time that is left: two runs took 60 s each, one runs, the other nine wait"
+cp -r fake timed
+mkdir -p timed/state/done
+sed -i 's/"seconds": .*/"seconds": 60,/' "$(folder out 0)/result.json"
+for i in 0 1; do
+  id=$(printf '%016x' $((i + 1000)))
+  touch "timed/state/done/$id"
+  cp "$(folder out 0)/result.json" "timed/runs/${id:0:2}/$id/"
+done
+for i in $(seq 2 $gone); do echo "pl-x-1-y|7|$i|$((7 + i))|$([ $i = 2 ] && echo RUNNING || echo PENDING)|None|0|0||"; done >squeue.txt
+printf '#!/bin/sh\ncat "%s/squeue.txt"\n' "$PWD" >bin/squeue
+PATH=$bin:$PATH expect 0 '^fake: 12 runs .* 16%, about 09:30 left$' "$PIPELAG" status timed # (9 + 1/2) * 60 s
+rm -r timed/state/done timed/runs/*/*/result.json
+PATH=$bin:$PATH expect 1 "^fake: 12 runs " "$PIPELAG" status timed
+! grep -q left said.txt || fail "an estimate from nothing: $(cat said.txt)"
 
 echo "-- 10,000 runs in 10 arrays: under 2 seconds, no file of a run opened"
 mkdir -p big/submissions big/state/done big/state/failed

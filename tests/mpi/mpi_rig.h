@@ -33,7 +33,7 @@ static inline void *take(size_t count, size_t size) {
 static inline pl_device *open_device(const char *name) {
   pl_err e = {0};
   pl_device *device = NULL;
-  must(pl_device_open(name, PL_PRECISION_FP32, &device, &e), &e);
+  must(pl_device_open(name, PL_PRECISION_FP32, 1, &device, &e), &e);
   return device;
 }
 

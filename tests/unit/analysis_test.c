@@ -284,6 +284,32 @@ static void curves_tell_tokens_to_a_loss(void **state) {
   a = compute(&c, &(pl_gap_options){.target = &never});
   assert_true(warned(&a, "no run reached the target loss 0.1"));
   pl_analysis_free(&a);
+  const double at_once = 1e9;
+  a = compute(&c, &(pl_gap_options){.target = &at_once});
+  assert_true(warned(&a, "is not below the loss before the first update, in 3 of 3 arms"));
+  pl_analysis_free(&a);
+  pl_catalog_free(&c);
+  remove_folder(dir);
+}
+
+/* Runs without validations on the way say nothing about a target, whatever it is. */
+static void a_target_needs_validations(void **state) {
+  (void)state;
+  char dir[] = "/tmp/pl_analysis_test.XXXXXX";
+  assert_non_null(mkdtemp(dir));
+  pl_catalog c = fake_catalog(dir);
+  for (int d = 0; d < 2; d++)
+    fake_run(&c, PL_RUN_DONE, 1.5 + 0.1 * d, "\"optimizer\": \"adamw\", \"delay\": %d, \"train\": {\"steps\": 1200}",
+             d);
+  for (size_t i = 0; i < c.count; i++) fake_journal(&c, &c.runs[i]);
+  const double target = 1e9;
+  pl_analysis a = compute(&c, &(pl_gap_options){.target = &target});
+  assert_true(warned(&a, "no arm has the 4 validations during training that it takes to say when a loss was reached"));
+  assert_false(warned(&a, "no run reached"));
+  pl_analysis_free(&a);
+  a = compute(&c, &(pl_gap_options){0});
+  assert_false(warned(&a, "--target"));
+  pl_analysis_free(&a);
   pl_catalog_free(&c);
   remove_folder(dir);
 }
@@ -367,17 +393,12 @@ static void awkward_names_survive_csv_and_markdown(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(papers_numbers_give_its_parts),
-      cmocka_unit_test(selection_seed_chooses_and_is_not_compared),
-      cmocka_unit_test(parabola_checks_the_grid),
-      cmocka_unit_test(parabola_points_elsewhere),
-      cmocka_unit_test(families_are_adjusted_by_group),
-      cmocka_unit_test(gaps_along_an_axis_get_a_line),
-      cmocka_unit_test(momentum_is_fitted_as_memory),
-      cmocka_unit_test(curves_tell_tokens_to_a_loss),
-      cmocka_unit_test(odd_results_are_named),
-      cmocka_unit_test(planted_gaps_are_found),
-      cmocka_unit_test(awkward_names_survive_csv_and_markdown),
+      cmocka_unit_test(papers_numbers_give_its_parts),  cmocka_unit_test(selection_seed_chooses_and_is_not_compared),
+      cmocka_unit_test(parabola_checks_the_grid),       cmocka_unit_test(parabola_points_elsewhere),
+      cmocka_unit_test(families_are_adjusted_by_group), cmocka_unit_test(gaps_along_an_axis_get_a_line),
+      cmocka_unit_test(momentum_is_fitted_as_memory),   cmocka_unit_test(curves_tell_tokens_to_a_loss),
+      cmocka_unit_test(a_target_needs_validations),     cmocka_unit_test(odd_results_are_named),
+      cmocka_unit_test(planted_gaps_are_found),         cmocka_unit_test(awkward_names_survive_csv_and_markdown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

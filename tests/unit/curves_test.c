@@ -357,6 +357,54 @@ static void collecting_where_nothing_can_be_written_fails(void **state) {
   pl_catalog_free(&c);
 }
 
+static int collect_without_room(void *self, int number) {
+  char path[256], *bytes;
+  pl_catalog c;
+  (void)number;
+  const size_t whole = read_bytes(in_temp(&self, "all.h5", path), &bytes);
+  const rlim_t most[] = {0, 5000, whole / 2, whole - 1};
+  pl_free(bytes);
+  signal(SIGXFSZ, SIG_IGN);
+  if (pl_catalog_open(&toys, self, true, NULL, NULL, &c, NULL) != PL_OK) return 1;
+  for (size_t i = 0; i < sizeof most / sizeof *most; i++) {
+    const struct rlimit small = {most[i], RLIM_INFINITY};
+    pl_err e = {0};
+    if (setrlimit(RLIMIT_FSIZE, &small) != 0) return 2;
+    if (pl_curves_collect(&c, path, NULL, NULL, &e) != PL_FAIL) return 3;
+    if (!strstr(e.text, path) || !strstr(e.text, "File too large")) return 4;
+  }
+  const struct rlimit large = {RLIM_INFINITY, RLIM_INFINITY};
+  if (setrlimit(RLIMIT_FSIZE, &large) != 0 || pl_curves_collect(&c, path, NULL, NULL, NULL) != PL_OK) return 5;
+  pl_catalog_free(&c);
+  return 0;
+}
+
+/* However much of it there was room for; the old file stays, and nothing else is left. */
+static void a_disk_that_fills_while_collecting_is_a_failure_and_no_crash(void **state) {
+  char path[256], command[512];
+  uint64_t ids[RUNS];
+  make_sweep(*state, ids);
+  collect(*state, in_temp(state, "all.h5", path));
+  assert_int_equal(fork_all(1, collect_without_room, *state), 0);
+  snprintf(command, sizeof command, "! ls '%s' | grep -q tmp", (char *)*state);
+  assert_int_equal(system(command), 0);
+  assert_prints(run_h5py(path, "print(len(f[\"table/id\"]))"), "6\n");
+}
+
+/* Two writings of one sweep, to see that no byte depends on where memory or disk were. */
+static void a_collected_file_has_the_same_bytes_again(void **state) {
+  char one[256], other[256], *a, *b;
+  uint64_t ids[RUNS];
+  make_sweep(*state, ids);
+  collect(*state, in_temp(state, "one.h5", one));
+  collect(*state, in_temp(state, "other.h5", other));
+  size_t length = read_bytes(one, &a);
+  assert_int_equal(read_bytes(other, &b), length);
+  assert_memory_equal(a, b, length);
+  pl_free(a);
+  pl_free(b);
+}
+
 #define IN_TEMP(test) cmocka_unit_test_setup_teardown(test, make_temp, remove_temp)
 
 int main(void) {
@@ -369,6 +417,8 @@ int main(void) {
       IN_TEMP(damaged_and_missing_curves_are_rebuilt),
       IN_TEMP(an_unreadable_journal_does_not_stop_the_others),
       IN_TEMP(collecting_where_nothing_can_be_written_fails),
+      IN_TEMP(a_disk_that_fills_while_collecting_is_a_failure_and_no_crash),
+      IN_TEMP(a_collected_file_has_the_same_bytes_again),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

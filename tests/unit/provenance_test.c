@@ -131,8 +131,30 @@ static void another_program_than_submitted_ends_the_mark(void **state) {
   assert_bitwise(state, false);
 }
 
+/* A first meta.json does not wait for the disk. */
+static void a_file_left_empty_by_a_power_cut_counts_as_missing(void **state) {
+  char path[256];
+  write_bytes(in_temp(state, "meta.json", path), "", 0);
+  assert_difference(*state, &first, "");
+  assert_bitwise(state, true);
+}
+
+/* Of a pool the parent reads it once. */
+static void the_origin_is_the_callers(void **state) {
+  const pl_origin origin = {.binary = "0123456789abcdef", .host = "elsewhere", .cpu = "a CPU"};
+  pl_attempt given = first;
+  given.origin = &origin;
+  assert_difference(*state, &given, "");
+  pl_json *meta = read_meta(state);
+  const pl_json *a = pl_json_at(pl_json_get(meta, "attempts"), 0);
+  assert_string_equal(pl_json_get_string(a, "binary_hash", ""), origin.binary);
+  assert_string_equal(pl_json_get_string(a, "host", ""), origin.host);
+  assert_string_equal(pl_json_get_string(a, "cpu", ""), origin.cpu);
+  pl_json_release(meta);
+}
+
 static void damaged_files_and_unwritable_folders_fail(void **state) {
-  static const char *const broken[] = {"", "{\"attempts\": [", "{\"attempts\": 3}", "[]"};
+  static const char *const broken[] = {" ", "{\"attempts\": [", "{\"attempts\": 3}", "[]"};
   char path[256], *difference;
   pl_err e;
   for (int i = 0; i < 4; i++) {
@@ -157,6 +179,8 @@ int main(void) {
       IN_TEMP(a_difference_ends_the_mark_for_good),
       IN_TEMP(a_run_that_starts_over_is_bitwise_again),
       IN_TEMP(another_program_than_submitted_ends_the_mark),
+      IN_TEMP(a_file_left_empty_by_a_power_cut_counts_as_missing),
+      IN_TEMP(the_origin_is_the_callers),
       IN_TEMP(damaged_files_and_unwritable_folders_fail),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

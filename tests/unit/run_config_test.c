@@ -191,7 +191,7 @@ static void bad_runs_say_why(void **state) {
       {"{" RUN "\"adamw\",\"optimiser\":2}",
        "r: optimiser: unknown key \"optimiser\" (of a run); did you mean \"optimizer\"?; allowed: model, data, "
        "optimizer, "
-       "correction, train, pipeline, name, notes, seed, delay, delay_start, simulate_only, precision, device"},
+       "correction, train, pipeline, name, notes, seed, delay, delay_start, simulate_only, precision, threads, device"},
       {"{" RUN "\"adamw\",\"delay\":-1}", "r: delay: -1 is out of range; allowed: from 0 to 1024"},
       {"{" RUN "\"adamw\",\"seed\":2.5}", "r: seed: must be a whole number >= 0, not 2.5"},
       {"{" RUN "\"adamw\",\"pipeline.schedule\":\"2wb\"}",

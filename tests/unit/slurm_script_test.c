@@ -58,6 +58,7 @@ static void arguments_say_what_is_wanted(void **state) {
   for (size_t i = 0; i < sizeof there / sizeof *there; i++)
     if (!has(&s, there[i])) fail_msg("no %s", there[i]);
   assert_null(s.argv[s.argc]);
+  for (size_t i = 0; i < s.argc; i++) assert_null(strstr(s.argv[i], "--export"));
   assert_string_equal(s.argv[0], "sbatch");
   pl_script_free(&s);
   c.gres = "gpu:h200:1";

@@ -84,7 +84,7 @@ static void every_key_is_read(void **state) {
   pl_slurm_section *s = NULL;
   pl_err e = {0};
   const char *text = "{\"partition\": \"gpu,long\", \"account\": \"a\", \"qos\": \"high\", \"time\": 90, \"nodes\": 2, "
-                     "\"tasks\": 4, \"cpus\": 3, \"mem\": \"4G\", \"gpus\": 1, \"gres\": \"gpu:h200:2\", "
+                     "\"tasks\": 4, \"cpus\": 3, \"mem\": \"4G\", \"gres\": \"gpu:h200:2\", "
                      "\"constraint\": \"a&b\", \"exclude\": \"n[1-3]\", \"mail_type\": \"END\", \"mail_user\": \"me\", "
                      "\"max_running\": 64, \"requeue\": \"never\", \"signal_lead\": 60, \"max_restarts\": 5, "
                      "\"snapshot\": true, \"mpi\": \"mpirun\", \"setup\": [\"module load x\", \"set -e\"], "
@@ -147,6 +147,10 @@ static void bad_values_are_named(void **state) {
   refused("{\"time\": \"00:99:00\"}", "slurm.time");
   refused("{\"time\": 0}", "slurm.time");
   refused("{\"mem\": \"4 GB\"}", "slurm.mem: \"4 GB\"");
+  refused("{\"mem\": \"4GB\"}", "slurm.mem: \"4GB\"; allowed: a whole number with K, M, G or T");
+  refused("{\"mem\": 4}", "slurm.mem: \"4\" has no unit; allowed: a whole number with K, M, G or T");
+  refused("{\"time\": \"-5\"}", "slurm.time: \"-5\"; allowed: minutes");
+  refused("{\"max_running\": -1}", "slurm.max_running: -1 is out of range");
   refused("{\"tasks\": 0}", "slurm.tasks: 0 is out of range");
   refused("{\"signal_lead\": 70000}", "slurm.signal_lead");
   refused("{\"requeue\": \"allways\"}", "slurm.requeue");
@@ -198,8 +202,9 @@ static void settings_must_go_together(void **state) {
   (void)state;
   static const char *const bad[][2] = {{"{\"nodes\": 2}", "slurm.nodes: 2 nodes for 1 tasks"},
                                        {"{\"tasks\": 2, \"pack\": 2}", "slurm.pack"},
-                                       {"{\"pack\": 8, \"max_running\": 4}", "slurm.pack: 8 runs at once"}};
-  for (size_t i = 0; i < 3; i++) {
+                                       {"{\"pack\": 8, \"max_running\": 4}", "slurm.pack: 8 runs at once"},
+                                       {"{\"gpus\": 1, \"gres\": \"gpu:2\"}", "slurm.gres: \"gpu:2\" beside gpus 1"}};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     pl_slurm_section *s = NULL;
     const pl_slurm_config *c = NULL;
     pl_err e = {0};

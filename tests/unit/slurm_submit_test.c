@@ -1,75 +1,9 @@
 /* `submit` against a Slurm of shell scripts: cutting, refusals, lost answers, extension, limits; no run is ever sent
  * twice. */
-#include "fake_slurm.h"
+#include "slurm_submit_help.h"
 
 #include "results/claim.h"
 #include "results/run_dir.h"
-#include "runners/launchers/slurm/submission.h"
-#include "runners/launchers/slurm/submit.h"
-
-/* A sweep of a quadratic over seeds, with a section slurm. */
-static void write_sweep(void **state, const char *seeds, const char *delays, const char *slurm) {
-  char text[2048];
-  snprintf(text, sizeof text,
-           "{\"name\": \"s\", \"base\": {\"model\": {\"type\": \"quadratic\", \"dim\": 8}, \"optimizer\": \"sgd\", "
-           "\"train\": {\"steps\": 20}}, \"grid\": {\"delay\": %s}, \"seeds\": %s, \"slurm\": {%s}}",
-           delays, seeds, slurm);
-  fake_write(state, "sweep.json", text);
-}
-
-static pl_status submit_with(void **state, bool dry_run, const bool *chosen, pl_submit_result *r, pl_err *e) {
-  char sweep[256], dir[256];
-  const pl_options o = {.output = in_temp(state, "out", dir), .max_runs = 1000};
-  pl_plan plan;
-  *r = (pl_submit_result){0};
-  *e = (pl_err){0};
-  pl_status st = pl_plan_make(&o, in_temp(state, "sweep.json", sweep), &plan, e);
-  if (st != PL_OK) return st;
-  const pl_submit_args args = {.plan = &plan, .quiet = true, .dry_run = dry_run, .chosen = chosen};
-  st = pl_submit(&args, r, e);
-  fflush(stdout);
-  pl_plan_free(&plan);
-  return st;
-}
-
-static pl_status submit(void **state, pl_submit_result *r, pl_err *e) { return submit_with(state, false, NULL, r, e); }
-
-static pl_submit_result submit_ok(void **state) {
-  pl_submit_result r;
-  pl_err e;
-  if (submit(state, &r, &e) != PL_OK) fail_msg("%s", e.text);
-  return r;
-}
-
-static pl_submissions read_all(void **state) {
-  char dir[256];
-  pl_submissions all;
-  pl_err e = {0};
-  if (pl_submissions_read(in_temp(state, "out", dir), &all, &e) != PL_OK) fail_msg("%s", e.text);
-  return all;
-}
-
-/* Every run is in exactly one submission that Slurm took. */
-static void each_run_once(void **state, size_t runs) {
-  pl_submissions all = read_all(state);
-  size_t rows = 0;
-  for (size_t i = 0; i < all.count; i++) {
-    if (all.items[i].sent != PL_SENT_YES) continue;
-    for (size_t k = 0; k < all.items[i].count; k++, rows++)
-      for (size_t j = i; j < all.count; j++)
-        for (size_t m = j == i ? k + 1 : 0; m < all.items[j].count; m++)
-          if (all.items[j].sent == PL_SENT_YES) assert_true(all.items[i].rows[k].id != all.items[j].rows[m].id);
-  }
-  assert_int_equal(rows, runs);
-  pl_submissions_free(&all);
-}
-
-static bool call_has(void **state, int call, const char *words) {
-  char *argv = fake_call(state, "sbatch", call, "argv");
-  bool found = strstr(argv, words) != NULL;
-  pl_free(argv);
-  return found;
-}
 
 /* MaxArraySize is 4: the highest index is 3. */
 static void arrays_are_cut_at_the_edge(void **state) {
@@ -435,35 +369,6 @@ static void the_submission_records_where_it_came_from(void **state) {
   pl_free(script);
 }
 
-static void fails_before_anything_is_made(void **state, const char *words) {
-  pl_submit_result r;
-  pl_err e;
-  char path[256];
-  assert_int_equal(submit(state, &r, &e), PL_BAD);
-  if (strstr(e.text, words) == NULL) fail_msg("no \"%s\" in: %s", words, e.text);
-  assert_false(pl_path_exists(in_temp(state, "out", path)));
-}
-
-static void what_is_wrong_is_said_first(void **state) {
-  char path[256];
-  fake_slurm(state);
-  write_sweep(state, "[0]", "[0]", "\"partition\": \"debog\"");
-  fails_before_anything_is_made(state,
-                                "slurm.partition: the cluster has no partition \"debog\"; did you mean \"debug\"?");
-  write_sweep(state, "[0]", "[0]", "\"partition\": \"debug,lo\"");
-  fails_before_anything_is_made(state, "no partition \"lo\"");
-  write_sweep(state, "[0]", "[0]", "\"partiton\": \"debug\"");
-  fails_before_anything_is_made(state, "sweep.json: slurm: unknown key \"partiton\"");
-  write_sweep(state, "[0]", "[0]", "\"nodes\": 3");
-  fails_before_anything_is_made(state, "run 0: slurm.nodes: 3 nodes for 1 tasks");
-  write_sweep(state, "[0]", "[0]", "");
-  fake_write(state, "answers/scontrol.all",
-             "echo 'Unable to contact slurm controller (connect failure)' >&2; exit 1\n");
-  fails_before_anything_is_made(state, "cannot ask Slurm: scontrol: Unable to contact slurm controller");
-  assert_int_equal(setenv("PATH", in_temp(state, "calls", path), 1), 0);
-  fails_before_anything_is_made(state, "sbatch: not found on PATH");
-}
-
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_temp, remove_temp)
   const struct CMUnitTest tests[] = {
@@ -487,7 +392,6 @@ int main(void) {
       TEST(only_the_chosen_are_sent),
       TEST(two_at_once_do_not_both_send),
       TEST(the_submission_records_where_it_came_from),
-      TEST(what_is_wrong_is_said_first),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -169,7 +169,7 @@ static void alone_messages_stay_in_the_process(void **state) {
   pl_transport *t = NULL;
   pl_real *buffer = NULL;
   bool done = false;
-  must(pl_device_open("paranoid", PL_PRECISION_FP32, &device, &e), &e);
+  must(pl_device_open("paranoid", PL_PRECISION_FP32, 1, &device, &e), &e);
   must(pl_world_alone(&w, &e), &e);
   const pl_grid g = make(1, 3, 1);
   const pl_transport_args args = {.device = device, .schedule = &schedule, .facts = &facts, .size = 2};

@@ -12,6 +12,7 @@
 typedef struct isa {
   const char *name;
   const pl_ops *ops;
+  const pl_cpu_parts *parts;
   bool (*runs)(void); /* on this machine */
 } isa;
 
@@ -32,12 +33,12 @@ static bool runs_base(void) { return true; }
 /* Best first. */
 static const isa isas[] = {
 #ifdef PL_HAVE_ISA_AVX512
-    {"avx512", &pl_cpu_ops_avx512, runs_avx512},
+    {"avx512", &pl_cpu_ops_avx512, &pl_cpu_parts_avx512, runs_avx512},
 #endif
 #ifdef PL_HAVE_ISA_AVX2
-    {"avx2", &pl_cpu_ops_avx2, runs_avx2},
+    {"avx2", &pl_cpu_ops_avx2, &pl_cpu_parts_avx2, runs_avx2},
 #endif
-    {"base", &pl_cpu_ops_base, runs_base},
+    {"base", &pl_cpu_ops_base, &pl_cpu_parts_base, runs_base},
 };
 enum { ISAS = sizeof isas / sizeof *isas };
 
@@ -61,45 +62,72 @@ static pl_status choose(const isa **out, pl_err *e) {
 
 /* Products in bf16 have kernels of their own, which go with those for avx512. With PIPELAG_ISA they are those without
  * tiles. */
-static pl_status open_bf16(pl_device *d, const isa *best, const char **name, pl_err *e) {
-  *name = NULL;
-  if (d->precision != PL_PRECISION_BF16) return PL_OK;
+static pl_status open_bf16(pl_cpu_state *s, const isa *best, const char **name, pl_err *e) {
 #ifdef PL_HAVE_BF16
   const char *wanted = getenv("PIPELAG_ISA");
   if (strcmp(best->name, "avx512") == 0 && __builtin_cpu_supports("avx512bf16")) {
-    pl_bf16_room *room = NULL;
-    pl_status st = pl_bf16_room_new(!wanted || !*wanted, &room, e);
-    d->state = room;
-    if (room) *name = room->name;
+    pl_status st = pl_bf16_room_new(!wanted || !*wanted, &s->bf16, e);
+    if (st == PL_OK) *name = s->bf16->name;
     return st;
   }
 #endif
+  (void)s;
+  (void)name;
   return pl_fail(e, PL_BAD,
                  "precision is \"bf16\", but this build on this machine has no bf16 instructions (it has %s kernels); "
                  "allowed here: \"fp32\"",
                  best->name);
 }
 
-pl_status pl_cpu_open(pl_device *d, pl_err *e) {
+static void close_state(pl_cpu_state *s) {
+  if (!s) return;
+#ifdef PL_HAVE_BF16
+  pl_bf16_room_free(s->bf16);
+#endif
+  pl_free(s->packed);
+  pl_free(s);
+}
+
+/* d->kernel is what computes, without the products in full precision. */
+static pl_status open_one(pl_device *d, bool packed, pl_err *e) {
   pl_status st = PL_OK;
   const isa *best = NULL;
   const char *bf16 = NULL;
-  char blas[64];
+  pl_cpu_state *s = NULL;
   PL_TRY(choose(&best, e));
-  PL_TRY(open_bf16(d, best, &bf16, e));
-  pl_blas_start(blas, sizeof blas);
-  snprintf(d->kernel, sizeof d->kernel, "%s kernels%s%s, %s", best->name, bf16 ? ", bf16 by " : "", bf16 ? bf16 : "",
-           blas);
+  PL_TRY(pl_alloc(1, sizeof *s, "the device", &s, e));
+  s->parts = best->parts;
+  if (d->precision == PL_PRECISION_BF16) PL_TRY(open_bf16(s, best, &bf16, e));
+  if (packed) PL_TRY(pl_alloc(best->parts->packed_size(), sizeof *s->packed, "the blocks of products", &s->packed, e));
+  snprintf(d->kernel, sizeof d->kernel, "%s kernels%s%s", best->name, bf16 ? ", bf16 by " : "", bf16 ? bf16 : "");
   d->ops = best->ops;
+  d->state = s;
+  s = NULL;
 out:
+  close_state(s);
   return st;
 }
 
+pl_status pl_cpu_open_part(pl_device *d, pl_err *e) { return open_one(d, true, e); }
+
+void pl_cpu_close_part(pl_device *d) { close_state(d->state); }
+
+pl_status pl_cpu_open(pl_device *d, pl_err *e) {
+  char blas[64];
+  if (d->threads > 1) return pl_threaded_open(d, e);
+  pl_status st = open_one(d, false, e);
+  if (st != PL_OK) return st;
+  pl_blas_start(blas, sizeof blas);
+  const size_t used = strlen(d->kernel);
+  snprintf(d->kernel + used, sizeof d->kernel - used, ", %s", blas);
+  return PL_OK;
+}
+
 void pl_cpu_close(pl_device *d) {
-  (void)d;
-#ifdef PL_HAVE_BF16
-  pl_bf16_room_free(d->state);
-#endif
+  if (d->threads > 1)
+    pl_threaded_close(d);
+  else
+    close_state(d->state);
 }
 
 pl_status pl_cpu_alloc(pl_device *d, size_t bytes, const char *what, void **out, pl_err *e) {

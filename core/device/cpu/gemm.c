@@ -49,7 +49,7 @@ void pl_cpu_gemm_low(pl_device *d, bool transpose_a, bool transpose_b, size_t m,
                                .ldb = ldb,
                                .c = c,
                                .ldc = ldc};
-    const pl_bf16_room *room = d->state;
+    const pl_bf16_room *room = ((const pl_cpu_state *)d->state)->bf16;
     room->multiply(room, &p);
     return;
   }
@@ -57,12 +57,12 @@ void pl_cpu_gemm_low(pl_device *d, bool transpose_a, bool transpose_b, size_t m,
   pl_cpu_gemm(d, transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
-/* The lower triangle from the upper one, by tiles that stay in the cache. */
-static void mirror(size_t n, pl_real *c, size_t ldc) {
+/* By tiles that stay in the cache. */
+void pl_cpu_mirror(size_t first, size_t end, pl_real *c, size_t ldc) {
   enum { TILE = 32 };
-  for (size_t i0 = 0; i0 < n; i0 += TILE)
-    for (size_t j0 = 0; j0 <= i0; j0 += TILE)
-      for (size_t i = i0; i < n && i < i0 + TILE; i++)
+  for (size_t i0 = first; i0 < end; i0 += TILE)
+    for (size_t j0 = 0; j0 < i0 + TILE; j0 += TILE)
+      for (size_t i = i0; i < end && i < i0 + TILE; i++)
         for (size_t j = j0; j < i && j < j0 + TILE; j++) c[i * ldc + j] = c[j * ldc + i];
 }
 
@@ -76,7 +76,7 @@ void pl_cpu_syrk(pl_device *d, bool transpose, size_t n, size_t k, pl_real alpha
   }
   SYRK(CblasRowMajor, CblasUpper, transpose ? CblasTrans : CblasNoTrans, (int)n, (int)k, alpha, a, (int)lda, beta, c,
        (int)ldc);
-  mirror(n, c, ldc);
+  pl_cpu_mirror(0, n, c, ldc);
 }
 
 void pl_blas_start(char *description, size_t size) {

@@ -245,6 +245,10 @@ static void rope(pl_device *d, size_t rows, size_t time, size_t heads, size_t he
 static size_t q_size(const pl_attention *s) { return s->batch * s->time * s->heads * s->head_dim; }
 static size_t kv_size(const pl_attention *s) { return s->batch * s->time * s->kv_heads * s->head_dim; }
 
+static size_t attention_scratch_size(pl_device *d, const pl_attention *s) {
+  return cpu_of(d)->ops->attention_scratch_size(cpu_of(d), s);
+}
+
 static void attention_forward(pl_device *d, const pl_attention *s, const pl_real *q, const pl_real *k, const pl_real *v,
                               pl_real *out, pl_real *saved, pl_real *scratch) {
   REQUIRE(s->kv_heads >= 1 && s->heads % s->kv_heads == 0);
@@ -253,7 +257,7 @@ static void attention_forward(pl_device *d, const pl_attention *s, const pl_real
   CHECK(v, kv_size(s));
   CHECK_OUT(out, q_size(s));
   CHECK_OUT(saved, d->ops->attention_saved_size(s));
-  CHECK_OUT(scratch, d->ops->attention_scratch_size(s));
+  CHECK_OUT(scratch, d->ops->attention_scratch_size(d, s));
   cpu_of(d)->ops->attention_forward(cpu_of(d), s, q, k, v, out, saved, scratch);
 }
 
@@ -270,7 +274,7 @@ static void attention_backward(pl_device *d, const pl_attention *s, const pl_rea
   CHECK_OUT(dq, q_size(s));
   CHECK_OUT(dk, kv_size(s));
   CHECK_OUT(dv, kv_size(s));
-  CHECK_OUT(scratch, d->ops->attention_scratch_size(s));
+  CHECK_OUT(scratch, d->ops->attention_scratch_size(d, s));
   cpu_of(d)->ops->attention_backward(cpu_of(d), s, q, k, v, out, saved, dout, dq, dk, dv, scratch);
 }
 
@@ -359,7 +363,7 @@ static void momentum(pl_device *d, size_t n, const pl_real *g, double mu, double
   cpu_of(d)->ops->momentum(cpu_of(d), n, g, mu, take, nesterov, take_direct, lr, buf, u);
 }
 
-/* The attention sizes are the CPU device's own. */
+/* The size of what attention saves is the CPU device's own. */
 static const pl_ops checked = {
     .name = "paranoid",
     .alloc = alloc,
@@ -380,6 +384,7 @@ static const pl_ops checked = {
     .layernorm_forward = layernorm_forward,
     .layernorm_backward = layernorm_backward,
     .rope = rope,
+    .attention_scratch_size = attention_scratch_size,
     .attention_forward = attention_forward,
     .attention_backward = attention_backward,
     .swiglu_forward = swiglu_forward,
@@ -401,10 +406,11 @@ pl_status pl_paranoid_open(pl_device *d, pl_err *e) {
   paranoid *s = NULL;
   PL_TRY(pl_alloc(1, sizeof *s, "the paranoid device", &s, e));
   s->cpu.precision = d->precision;
+  s->cpu.threads = d->threads;
   PL_TRY(pl_cpu_open(&s->cpu, e));
   s->ops = checked;
+  s->ops.stretch = s->cpu.ops->stretch;
   s->ops.attention_saved_size = s->cpu.ops->attention_saved_size;
-  s->ops.attention_scratch_size = s->cpu.ops->attention_scratch_size;
   memcpy(d->kernel, s->cpu.kernel, sizeof d->kernel);
   d->ops = &s->ops;
   d->state = s;

@@ -1,4 +1,5 @@
 #include "core/base/memory.h"
+#include "core/device/profile.h"
 #include "core/pipeline/mpi/shared.h"
 
 /* The array is cut into as many slices as there are ranks; rank i of the list owns slice i. Every rank sends its part
@@ -139,6 +140,7 @@ static pl_status move_lending(pl_sum *s, size_t lane, size_t owner, pl_err *e) {
 static pl_status move(pl_sum *s, size_t *budget, pl_err *e) {
   pl_status st = PL_OK;
   int finished = 0;
+  const pl_profile_part before = pl_profile_enter(s->device, PL_PROFILE_waiting);
   PL_TRY(
       pl_mpi_check(MPI_Testsome((int)(2 * LANES * s->count), s->requests, &finished, s->finished, MPI_STATUSES_IGNORE),
                    "summing", e));
@@ -147,6 +149,7 @@ static pl_status move(pl_sum *s, size_t *budget, pl_err *e) {
     for (size_t owner = 0; owner < s->count; owner++) PL_TRY(move_lending(s, lane, owner, e));
   }
 out:
+  pl_profile_leave(s->device, before);
   return st;
 }
 

@@ -43,7 +43,7 @@ const pl_param pl_slurm_params[] = {
     {.name = "nodes", .type = PL_INT, FIELD(nodes), .max = 100000, .help = "nodes of a run; 0: Slurm decides"},
     {.name = "tasks", .type = PL_INT, FIELD(tasks), .def = 1, .min = 1, .max = 100000, .help = "processes of a run"},
     {.name = "cpus", .type = PL_INT, FIELD(cpus), .def = 1, .min = 1, .max = 100000, .help = "CPUs of each task"},
-    {.name = "mem", .type = PL_TEXT, FIELD(mem), .help = "memory of each node: 4G; a plain number is MiB"},
+    {.name = "mem", .type = PL_TEXT, FIELD(mem), .help = "memory of each node, as 4G; 0: all of it"},
     {.name = "gpus", .type = PL_INT, FIELD(gpus), .max = 1024, .help = "GPUs of each node"},
     {.name = "gres", .type = PL_TEXT, FIELD(gres), .help = "generic resources of each node; instead of gpus"},
     {.name = "constraint", .type = PL_TEXT, FIELD(constraint), .help = "features that a node must have"},

@@ -12,7 +12,7 @@ typedef enum pl_slurm_requeue { PL_SLURM_REQUEUE_AUTO, PL_SLURM_REQUEUE_NEVER } 
 typedef struct pl_slurm_config {
   const char *partition, *account, *qos;
   const char *time;    /* "MM", "HH:MM:SS", "D-HH", "D-HH:MM" or "D-HH:MM:SS" */
-  const char *mem;     /* of each node: "4G"; a plain number is MiB */
+  const char *mem;     /* of each node: "4G"; "0": all of it */
   int64_t nodes;       /* 0: Slurm decides */
   int64_t tasks, cpus; /* processes of a run; cpus of each */
   int64_t gpus;        /* of each node; 0: none */

@@ -99,6 +99,9 @@ static pl_status check_text(const char *key, const char *text, const char *where
   if (strcmp(key, "time") == 0 && pl_slurm_seconds(text) <= 0)
     return pl_fail(e, PL_BAD, "%s: \"%.40s\"; allowed: minutes, \"HH:MM:SS\", \"D-HH\", \"D-HH:MM\", \"D-HH:MM:SS\"",
                    where, text);
+  if (strcmp(key, "mem") == 0 && strcmp(text, "0") != 0 && text[strspn(text, "0123456789")] == '\0')
+    return pl_fail(e, PL_BAD, "%s: \"%.40s\" has no unit; allowed: a whole number with K, M, G or T, as in \"4G\"",
+                   where, text);
   if (strcmp(key, "mem") == 0 && !is_memory(text))
     return pl_fail(e, PL_BAD, "%s: \"%.40s\"; allowed: a whole number with K, M, G or T, as in \"4G\"", where, text);
   return PL_OK;
@@ -187,6 +190,8 @@ out:
 }
 
 pl_status pl_slurm_check_together(const pl_slurm_config *c, pl_err *e) {
+  if (c->gres != NULL && c->gpus > 0)
+    return pl_fail(e, PL_BAD, "slurm.gres: \"%.60s\" beside gpus %" PRId64 "; allowed: one of both", c->gres, c->gpus);
   if (c->nodes > c->tasks)
     return pl_fail(e, PL_BAD, "slurm.nodes: %" PRId64 " nodes for %" PRId64 " tasks; allowed: at most one node a task",
                    c->nodes, c->tasks);

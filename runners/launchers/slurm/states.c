@@ -295,3 +295,18 @@ pl_status pl_states_find(const pl_states *s, const char *text, size_t *index, pl
       "%s: run \"%.100s\" matches %zu runs; allowed: an index of `status --runs`, or the beginning of one id", s->dir,
       text, matches);
 }
+
+pl_status pl_states_find_only(const pl_states *s, const char *what,
+                              pl_status (*has)(const pl_states *s, size_t index, bool *out, pl_err *e), size_t *index,
+                              pl_err *e) {
+  size_t found = 0;
+  for (size_t i = 0; i < s->count; i++) {
+    bool it_has = false;
+    pl_status st = has(s, i, &it_has, e);
+    if (st != PL_OK) return st;
+    if (it_has && found++ == 0) *index = i;
+  }
+  if (found == 0) return PL_NOTHING;
+  if (found == 1) return PL_OK;
+  return pl_fail(e, PL_BAD, "%s: %zu runs have %s; allowed: to name one, e.g. %zu", s->dir, found, what, *index);
+}

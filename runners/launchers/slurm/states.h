@@ -106,4 +106,10 @@ PL_MUST_CHECK pl_status pl_task_output_path(const char *dir, const pl_submission
 /* The run that `text` names: an index, else the beginning of an id when that is unique. PL_NOTHING otherwise. */
 PL_MUST_CHECK pl_status pl_states_find(const pl_states *s, const char *text, size_t *index, pl_err *e);
 
+/* The only run that has `what` ("checkpoints"), as `has` says of a run. PL_NOTHING without text when none has it,
+ * PL_BAD when several have. */
+PL_MUST_CHECK pl_status pl_states_find_only(const pl_states *s, const char *what,
+                                            pl_status (*has)(const pl_states *s, size_t index, bool *out, pl_err *e),
+                                            size_t *index, pl_err *e);
+
 #endif

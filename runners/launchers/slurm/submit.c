@@ -160,6 +160,7 @@ static pl_status send_all(pl_submitting *s, pl_err *e) {
   for (size_t i = 0; i < s->piece_count; i++) {
     pl_status st = s->args->dry_run ? pl_submit_show(s, i, e) : pl_submit_send(s, i, e);
     if (st == PL_OK) continue;
+    pl_submit_close_unsent(s);
     for (size_t k = i; k < s->piece_count; k++) s->result->left += s->pieces[k].count;
     if (s->result->sent == 0) return st;
     pl_err_prefix(e, "%zu runs were submitted, %zu were not", s->result->sent, s->result->left);
@@ -179,6 +180,7 @@ static void free_all(pl_submitting *s) {
   pl_free(s->arrays);
   pl_free(s->live);
   pl_free(s->pieces);
+  pl_free(s->reopened);
   pl_free(s->order);
   pl_queue_free(&s->queue);
   pl_submissions_free(&s->submissions);
@@ -206,6 +208,7 @@ pl_status pl_submit(const pl_submit_args *args, pl_submit_result *out, pl_err *e
   wait_for_unknown(&s);
   PL_TRY(pl_submit_throttle(&s, e));
   if (s.piece_count > 0 && s.pieces[0].config->snapshot) PL_TRY(take_snapshot(&s, e));
+  PL_TRY(pl_submit_reopen(&s, e));
   PL_TRY(send_all(&s, e));
   say_result(&s);
   if (out->left > 0 || out->unknown > 0) st = PL_FAIL;

@@ -7,8 +7,8 @@
 typedef struct pl_submit_args {
   pl_plan *plan;      /* made; frozen here unless `frozen` */
   bool frozen;        /* pl_plan_freeze was called, so jobs have their index and state */
-  const bool *chosen; /* [plan->count] only these runs; NULL: all open ones. Cancelled runs are revived before, by
-                         pl_run_revive, or are left out */
+  const bool *chosen; /* [plan->count] only these runs, cancelled ones too, which are open again once all is checked;
+                         those that Slurm does not get stay cancelled. NULL: all open runs */
   bool dry_run;       /* print argv and script of each array, write nothing */
   bool quiet;
   int verbose;

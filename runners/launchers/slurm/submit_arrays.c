@@ -71,9 +71,9 @@ static bool is_wanted(const pl_submitting *s, size_t i) {
   const bool chosen = s->args->chosen != NULL && s->args->chosen[i];
   if (s->args->chosen != NULL && !chosen) return false;
   if (job->state == PL_RUN_DONE || job->state == PL_RUN_DIVERGED) return false;
-  if (chosen && s->args->dry_run) return true; /* a dry run revives nothing */
-  if (pl_run_is_cancelled(s->dir, job->id)) return false;
-  return pl_job_is_open(job) || (job->state == PL_RUN_RUNNING && is_left_behind(s, job->id));
+  if (!chosen && pl_run_is_cancelled(s->dir, job->id)) return false;
+  if (job->state == PL_RUN_RUNNING) return is_left_behind(s, job->id);
+  return pl_job_is_open(job) || job->state == PL_RUN_CANCELLED;
 }
 
 /* Runs that ask for the same stand together, groups in order of their first run, runs in order within them. */

@@ -15,6 +15,7 @@ typedef struct pl_piece {
   int64_t tasks;
   char job[PL_JOB_SIZE]; /* once it is sent */
   int64_t number;
+  bool out; /* Slurm has it, or may have it */
 } pl_piece;
 
 typedef struct pl_submitting {
@@ -29,6 +30,7 @@ typedef struct pl_submitting {
   pl_queue queue;
   size_t *order; /* indexes of jobs of the plan, in the order of sending */
   size_t order_count;
+  bool *reopened; /* [order_count]: was cancelled before; NULL: no run was opened */
   pl_piece *pieces;
   size_t piece_count, piece_capacity;
   pl_submission **live; /* [live_count]: earlier ones with tasks in the queue */
@@ -50,6 +52,11 @@ PL_MUST_CHECK pl_status pl_submit_look(const pl_submission *submission, char job
 PL_MUST_CHECK pl_status pl_submit_choose(pl_submitting *s, pl_err *e);
 PL_MUST_CHECK pl_status pl_submit_cut(pl_submitting *s, pl_err *e);
 PL_MUST_CHECK pl_status pl_submit_throttle(pl_submitting *s, pl_err *e);
+
+/* submit_reopen.c: chosen runs that were cancelled are open from here on; those of arrays that Slurm did not get are
+ * cancelled again by the second. */
+PL_MUST_CHECK pl_status pl_submit_reopen(pl_submitting *s, pl_err *e);
+void pl_submit_close_unsent(const pl_submitting *s);
 
 /* submit_send.c: writes one submission down, calls sbatch and records the answer; or prints it for a dry run. PL_BAD
  * when Slurm refused it, PL_FAIL when its answer is not known. */

@@ -205,8 +205,12 @@ static pl_status record(pl_submitting *s, size_t piece, pl_submission *sub, answ
                    "submit %s` finds out after 30 s and goes on",
                    sub->number, sentence, s->plan->dir);
   }
-  PL_TRY(pl_submission_answer(s->dir, sub, what == ANSWER_JOB ? PL_SENT_YES : PL_SENT_REFUSED,
-                              what == ANSWER_JOB ? job : "", sentence[0] != '\0' ? sentence : NULL, e));
+  s->pieces[piece].out = what == ANSWER_JOB;
+  st = pl_submission_answer(s->dir, sub, what == ANSWER_JOB ? PL_SENT_YES : PL_SENT_REFUSED,
+                            what == ANSWER_JOB ? job : "", sentence[0] != '\0' ? sentence : NULL, e);
+  if (st != PL_OK && what == ANSWER_JOB)
+    pl_err_prefix(e, "submission %" PRId64 " is in Slurm as job %s, but that could not be noted", sub->number, job);
+  if (st != PL_OK) goto out;
   if (what == ANSWER_REFUSED)
     PL_TRY(
         pl_fail(e, PL_BAD, "Slurm refused submission %" PRId64 " (%zu runs): %s", sub->number, sub->count, sentence));
@@ -226,10 +230,12 @@ pl_status pl_submit_send(pl_submitting *s, size_t piece, pl_err *e) {
   char job[PL_JOB_SIZE] = "", sentence[256] = "";
   PL_TRY(prepare(s, piece, &sub, &script, e));
   PL_TRY(pl_submission_create(s->dir, &sub, e));
+  s->pieces[piece].out = true;
   st = call_sbatch(&script, &what, job, sentence, e);
   if (st != PL_OK) { /* it was not even started */
     pl_status noted = pl_submission_answer(s->dir, &sub, PL_SENT_REFUSED, "", "sbatch could not be started", NULL);
     (void)noted;
+    s->pieces[piece].out = false;
     goto out;
   }
   if (what != ANSWER_JOB) {

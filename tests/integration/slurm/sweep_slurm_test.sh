@@ -42,7 +42,8 @@ checkpointed() { find "out/runs/$(run_id "$1" | cut -c1-2)/$(run_id "$1")" -name
 echo "-- scancel one, kill one, warn one, requeue one, take a node down"
 for task in 0 1 2 3; do wait_until 30 checkpointed $task; done
 scancel "${job}_0"
-pkill -KILL -f "task.*out.* 1 1\$" || pkill -KILL -f "task .* 1 1" || fail "no process of task 1"
+# The claim of a run says who trains it: host, boot, namespace, process, start time.
+kill -KILL "$(cut -d' ' -f4 "out/runs/$(run_id 1 | cut -c1-2)/$(run_id 1)/claim")" || fail "no process of task 1"
 scancel --signal=USR1 --batch "${job}_2" 2>/dev/null &  # it asks again and again, and fails when the task has ended by then
 scontrol requeue "${job}_3"
 node=$(squeue -h -r -t running -o '%K %N' | tail -n 1 | cut -d' ' -f2)
@@ -60,8 +61,12 @@ echo "-- what status says"
 "$PIPELAG" status out --runs >status.txt && fail "status is 0 though a run is lost or failed"
 cat status.txt | head -n 20
 "$PIPELAG" status out --json >status.json || true
+shown() { grep -qE "$(run_id "$1") +$2 " status.txt || fail "task $1 is not shown as $2"; }
+shown 0 'cancelled by Slurm'
+shown 1 failed
+grep -q 'its process ended by signal 9 (Killed)' status.txt || fail "the killed run does not say so"
 done_now=$(sed -nE 's/.*"done": ?([0-9]+).*/\1/p' status.json)
-[ "$done_now" -ge 57 ] && [ "$done_now" -le 59 ] || fail "done: $(cat status.json)"
+[ "$done_now" = 58 ] || fail "done: $(cat status.json)"
 
 echo "-- one retry"
 "$PIPELAG" retry out -y >retry.txt 2>&1 || fail "retry: $(cat retry.txt)"

@@ -25,16 +25,15 @@ bool pl_bf16_tiles_allowed(void) {
   return there && syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
 }
 
+/* Static, as gcc takes _tile_loadconfig to read the first 8 bytes only and would drop the rest of a local one. */
 static void configure(void) {
-  struct {
+  static const struct {
     uint8_t palette, start, reserved[14];
     uint16_t bytes[16];
     uint8_t rows[16];
-  } config = {.palette = 1};
-  for (int t = 0; t < 8; t++) {
-    config.bytes[t] = 64;
-    config.rows[t] = PL_WORDS;
-  }
+  } config = {.palette = 1,
+              .bytes = {64, 64, 64, 64, 64, 64, 64, 64},
+              .rows = {PL_WORDS, PL_WORDS, PL_WORDS, PL_WORDS, PL_WORDS, PL_WORDS, PL_WORDS, PL_WORDS}};
   _tile_loadconfig(&config);
 }
 

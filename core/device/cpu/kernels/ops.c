@@ -3,6 +3,8 @@
 
 const pl_ops PL_KERNEL(cpu_ops) = {
     .name = "cpu",
+    .stretch = 8192,
+    .on_host = true,
     .alloc = pl_cpu_alloc,
     .free = pl_cpu_free,
     .upload = pl_cpu_upload,
