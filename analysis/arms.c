@@ -66,6 +66,15 @@ static double loss_of(const pl_catalog_run *r) {
 
 bool pl_arm_finished(const pl_arm_run *r) { return isfinite(r->loss) != 0; }
 
+double pl_arm_cell_rate(const pl_arm_cell *c) {
+  return c->lr == 0 && c->count > 0 && c->runs[0].run->imported ? (double)NAN : c->lr;
+}
+
+double pl_arm_run_tokens(const pl_catalog_run *run) {
+  int64_t tokens = run->result.outcome.tokens;
+  return tokens == 0 && run->imported ? (double)NAN : (double)tokens;
+}
+
 /* Of two runs of the same arm, rate and seed the one with an outcome comes first, then the one listed first. */
 static int by_arm(const void *a, const void *b) {
   const arm_ref *x = a, *y = b;

@@ -62,6 +62,11 @@ PL_MUST_CHECK pl_status pl_arms_name(pl_arms *a, pl_err *e);
 
 bool pl_arm_finished(const pl_arm_run *r);
 
+/* The learning rate of a cell, and the tokens of a run with a result, as they are shown: NaN where an imported run
+ * states none. */
+double pl_arm_cell_rate(const pl_arm_cell *c);
+double pl_arm_run_tokens(const pl_catalog_run *run);
+
 /* The cell at a learning rate (to a relative 1e-9), or NULL. */
 const pl_arm_cell *pl_arm_cell_at(const pl_arm *a, double lr);
 

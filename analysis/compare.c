@@ -186,8 +186,9 @@ out:
 
 static pl_json *match_json(const match *m) {
   pl_json *o = pl_json_new_object();
-  return pl_json_keep(o, pl_json_set_arm(o, m->a) && pl_json_set(o, "lr_a", pl_json_new_number(m->a_cell->lr)) &&
-                             pl_json_set(o, "lr_b", pl_json_new_number(m->b_cell->lr)) &&
+  return pl_json_keep(o, pl_json_set_arm(o, m->a) &&
+                             pl_json_set(o, "lr_a", pl_json_number_or_null(pl_arm_cell_rate(m->a_cell))) &&
+                             pl_json_set(o, "lr_b", pl_json_number_or_null(pl_arm_cell_rate(m->b_cell))) &&
                              pl_json_set(o, "loss_a", pl_json_number_or_null(m->a_loss.mean)) &&
                              pl_json_set(o, "loss_b", pl_json_number_or_null(m->b_loss.mean)) &&
                              pl_json_set(o, "difference", pl_json_estimate(&m->difference)) &&
@@ -203,8 +204,8 @@ static pl_status show_matches(compare_work *w, pl_err *e) {
     PL_TRY(pl_sheet_add(s, "Arms of A and B that differ in nothing else", m->a->group, match_json(m), &row, e));
     pl_str *c = row->cells;
     pl_show_arm(m->a, c);
-    pl_str_printf(&c[3], "%.4g", m->a_cell->lr);
-    pl_str_printf(&c[4], "%.4g", m->b_cell->lr);
+    pl_show_rate(pl_arm_cell_rate(m->a_cell), &c[3]);
+    pl_show_rate(pl_arm_cell_rate(m->b_cell), &c[4]);
     pl_show_number(m->a_loss.mean, m->a_loss.mean, false, &c[5]);
     pl_show_number(m->b_loss.mean, m->a_loss.mean, false, &c[6]);
     pl_show_number(m->difference.mean, m->a_loss.mean, true, &c[7]);

@@ -64,7 +64,7 @@ static void fill_losses(gap_work *w, const pl_arm_cell *cell, pl_gap_row *row) {
     if (without && r->seed == *without) continue;
     row->total++;
     if (pl_arm_finished(r)) {
-      tokens += (double)r->run->result.outcome.tokens;
+      tokens += pl_arm_run_tokens(r->run);
       w->losses[row->finished++] = r->loss;
     } else if (isinf(r->loss)) {
       row->diverged++;
@@ -124,7 +124,7 @@ static pl_status warn_seeds(gap_work *w, const pl_gap_row *row, pl_err *e) {
                  finished);
 }
 
-/* A run of fewer tokens than its partner is no partner for a final loss. */
+/* A run of fewer tokens than its partner is no partner for a final loss, where both say how many they were. */
 static pl_status warn_lengths(gap_work *w, const pl_gap_row *row, pl_err *e) {
   char one[32], other[32];
   size_t j = 0;
@@ -134,13 +134,13 @@ static pl_status warn_lengths(gap_work *w, const pl_gap_row *row, pl_err *e) {
     while (j < row->sync_cell->count && sync[j].seed < r->seed) j++;
     if (j == row->sync_cell->count || sync[j].seed != r->seed) continue;
     if (!pl_arm_finished(r) || !pl_arm_finished(&sync[j])) continue;
-    int64_t tokens = r->run->result.outcome.tokens, sync_tokens = sync[j].run->result.outcome.tokens;
-    if (tokens == sync_tokens) continue;
+    double tokens = pl_arm_run_tokens(r->run), sync_tokens = pl_arm_run_tokens(sync[j].run);
+    if (isnan(tokens) || isnan(sync_tokens) || tokens == sync_tokens) continue;
     return pl_note(w->warnings, e,
                    "%s: seed %lld saw %s tokens and its synchronous run %s; final losses of unequal lengths do not "
                    "compare",
-                   row->arm->name, (long long)r->seed, pl_format_number((double)tokens, one),
-                   pl_format_number((double)sync_tokens, other));
+                   row->arm->name, (long long)r->seed, pl_format_number(tokens, one),
+                   pl_format_number(sync_tokens, other));
   }
   return PL_OK;
 }
@@ -193,7 +193,7 @@ static pl_status add_row(gap_work *w, const pl_arm *a, const pl_arm_cell *cell, 
   pl_gap_row *row = NULL;
   pl_status st = PL_OK;
   PL_TRY(new_row(w, a, reading, &row, e));
-  row->lr = cell->lr;
+  row->lr = pl_arm_cell_rate(cell);
   row->cell = cell;
   row->lr_edge = reading == PL_READING_BEST ? a->edge : 0;
   row->sync_cell = a->baseline ? chosen(w, a->baseline, reading) : NULL;

@@ -1,33 +1,8 @@
 /* Bars against delay, for each optimizer and correction, with intervals: the gap, and the part of it that was won back.
  */
+#include "analysis/plot_bars.h"
+
 #include <math.h>
-#include <string.h>
-
-#include "analysis/plots.h"
-#include "core/base/memory.h"
-
-/* What the bars measure. */
-typedef struct measure {
-  pl_estimate (*of)(const pl_gap_row *r); /* n is 0 where there is no bar */
-  const char *title, *axis, *columns, *interval;
-  const char *label; /* gnuplot: a number as text */
-  double low, high;  /* beyond these bars and intervals are cut; NaN: nowhere */
-  const char *extra; /* of the script */
-} measure;
-
-typedef struct bar_plot {
-  const measure *measure;
-  const pl_arm *arms;      /* of the group */
-  const pl_gap_row **rows; /* of each arm, NULL where it has no bar */
-  size_t count;
-  const pl_arm **series; /* an arm of each optimizer and correction */
-  size_t series_count;
-  size_t *delays; /* delay ranks that occur, ascending */
-  size_t delay_count;
-  size_t most_bars;  /* at one delay */
-  int bar_width;     /* pixels */
-  double delay_room; /* pixels between two delays */
-} bar_plot;
 
 static pl_estimate gap_of(const pl_gap_row *r) { return r->gap; }
 
@@ -41,16 +16,16 @@ static pl_estimate won_back_of(const pl_gap_row *r) {
   return x;
 }
 
-static const measure gap_measure = {.of = gap_of,
-                                    .title = "Gap to sync",
-                                    .axis = "gap in final loss (nats/token)",
-                                    .columns = "place,gap,n,low,high",
-                                    .interval = "paired t",
-                                    .label = "sprintf(abs($2)<0.0095 ? '%.2g' : '%.3f',$2)",
-                                    .low = (double)NAN,
-                                    .high = (double)NAN,
-                                    .extra = ""};
-static const measure won_back_measure = {
+static const pl_bar_measure gap_measure = {.of = gap_of,
+                                           .title = "Gap to sync",
+                                           .axis = "gap in final loss (nats/token)",
+                                           .columns = "place,gap,n,low,high",
+                                           .interval = "paired t",
+                                           .label = "sprintf(abs($2)<0.0095 ? '%.2g' : '%.3f',$2)",
+                                           .low = (double)NAN,
+                                           .high = (double)NAN,
+                                           .extra = ""};
+static const pl_bar_measure won_back_measure = {
     .of = won_back_of,
     .title = "Part of the gap won back",
     .axis = "part of the gap won back (%)",
@@ -61,56 +36,7 @@ static const measure won_back_measure = {
     .high = 200,
     .extra = "set arrow from graph 0, first 100 to graph 1, first 100 nohead lc rgb '#444444' dt (4,4)\n"};
 
-/* The arm's row in the fixed reading where there is one, else at its own best. */
-static const pl_gap_row *bar_row(const measure *m, const pl_gap_table *t, const pl_arm *a) {
-  const pl_gap_row *found = NULL;
-  for (size_t i = 0; i < t->count; i++) {
-    const pl_gap_row *r = &t->rows[i];
-    if (r->sync || r->reading == PL_READING_TRANSFERRED || r->arm != a) continue;
-    if (!found || r->reading == PL_READING_FIXED) found = r;
-  }
-  return found && m->of(found).n > 0 ? found : NULL;
-}
-
-static bool same_series(const pl_arm *a, const pl_arm *b) {
-  return a->optimizer_rank == b->optimizer_rank && a->correction_rank == b->correction_rank;
-}
-
-static void note_series(bar_plot *b, const pl_arm *a) {
-  for (size_t i = 0; i < b->series_count; i++)
-    if (same_series(b->series[i], a)) return;
-  b->series[b->series_count++] = a;
-}
-
-static void note_delay(bar_plot *b, size_t rank) {
-  size_t at = 0;
-  while (at < b->delay_count && b->delays[at] < rank) at++;
-  if (at < b->delay_count && b->delays[at] == rank) return;
-  memmove(&b->delays[at + 1], &b->delays[at], (b->delay_count - at) * sizeof b->delays[0]);
-  b->delays[at] = rank;
-  b->delay_count++;
-}
-
-static size_t delay_place(const bar_plot *b, size_t rank) {
-  size_t at = 0;
-  while (b->delays[at] != rank) at++;
-  return at;
-}
-
-static bool has_bar(const bar_plot *b, size_t series, size_t rank) {
-  for (size_t i = 0; i < b->count; i++)
-    if (b->rows[i] && b->arms[i].delay_rank == rank && same_series(&b->arms[i], b->series[series])) return true;
-  return false;
-}
-
-/* How many of the first `series` have a bar at a delay. */
-static size_t bars_at(const bar_plot *b, size_t series, size_t rank) {
-  size_t count = 0;
-  for (size_t i = 0; i < series; i++) count += has_bar(b, i, rank);
-  return count;
-}
-
-static double bar_share(const bar_plot *b) {
+static double bar_share(const pl_bar_plot *b) {
   const double used = 0.84, widest = 1.5; /* of the room for one delay; of the width that was planned */
   return fmin(used / (double)b->most_bars, widest * b->bar_width / b->delay_room);
 }
@@ -123,16 +49,16 @@ static void series_name(const pl_arm *a, bool delay, pl_str *out) {
 
 /* A block of "place value n low high" for one series; the bars of a delay stand side by side about its place. Tells
  * whether one of them has an interval. */
-static bool add_bars(const bar_plot *b, size_t series, pl_plot *p) {
+static bool add_bars(const pl_bar_plot *b, size_t series, pl_plot *p) {
   double width = bar_share(b);
   bool any = false;
   for (size_t i = 0; i < b->count; i++) {
     const pl_gap_row *r = b->rows[i];
     size_t rank = b->arms[i].delay_rank;
-    if (!r || !same_series(&b->arms[i], b->series[series])) continue;
+    if (!r || !pl_bar_same_series(&b->arms[i], b->series[series])) continue;
     pl_estimate value = b->measure->of(r);
-    double left = 0.5 * (double)bars_at(b, b->series_count, rank) - (double)bars_at(b, series, rank);
-    double bar[] = {(double)delay_place(b, rank) + width * (0.5 - left), value.mean, (double)value.n, value.low,
+    double left = 0.5 * (double)pl_bars_at(b, b->series_count, rank) - (double)pl_bars_at(b, series, rank);
+    double bar[] = {(double)pl_bar_delay_place(b, rank) + width * (0.5 - left), value.mean, (double)value.n, value.low,
                     value.high};
     pl_str name = {0};
     series_name(&b->arms[i], true, &name);
@@ -144,25 +70,26 @@ static bool add_bars(const bar_plot *b, size_t series, pl_plot *p) {
   return any;
 }
 
-/* The value above each bar, and the number of seeds where it is too small for an interval. */
-static void append_labels(const bar_plot *b, size_t block, pl_str *s) {
+/* The value above each bar and its interval, and the number of seeds where it is too small for one: gnuplot passes over
+ * points that it evaluates a NaN for. */
+static void append_labels(const pl_bar_plot *b, size_t block, pl_str *s) {
   enum { NARROW = 40 };
-  const char *text = b->measure->label;
+  const char *text = b->measure->label, *above = "(strcol(5) eq 'NaN' ? top($2,$2) : top($2,$5))";
   if (b->bar_width < NARROW)
     pl_str_printf(s,
-                  ", \\\n  '' index %zu using 1:(top($2,$5)):(%s.($3<3 ? sprintf(' n=%%d',$3) : '')) with labels left "
+                  ", \\\n  '' index %zu using 1:%s:(%s.($3<3 ? sprintf(' n=%%d',$3) : '')) with labels left "
                   "rotate by 90 font ',9' offset 0,0.5 notitle",
-                  block, text);
+                  block, above, text);
   else
     pl_str_printf(s,
-                  ", \\\n  '' index %zu using 1:(top($2,$5)):(%s) with labels font ',9' offset 0,0.7 notitle"
-                  ", \\\n  '' index %zu using 1:(top($2,$5)):($3<3 ? sprintf('n=%%d',$3) : '') with labels font ',9' "
+                  ", \\\n  '' index %zu using 1:%s:(%s) with labels font ',9' offset 0,0.7 notitle"
+                  ", \\\n  '' index %zu using 1:%s:($3<3 ? sprintf('n=%%d',$3) : '') with labels font ',9' "
                   "offset 0,1.6 notitle",
-                  block, text, block);
+                  block, above, text, block, above);
 }
 
 /* Colour by optimizer, paler with each further correction. */
-static void append_series(const bar_plot *b, size_t series, pl_plot *p) {
+static void append_series(const pl_bar_plot *b, size_t series, pl_plot *p) {
   static const double density[] = {1, 0.5, 0.25, 0.1, 0.75, 0.35};
   const pl_arm *a = b->series[series];
   const char *color = pl_plot_color(a->optimizer_rank + 1);
@@ -184,7 +111,7 @@ static void append_series(const bar_plot *b, size_t series, pl_plot *p) {
 }
 
 /* Which learning rates the bars are from. */
-static void append_reading(const bar_plot *b, const char *at, pl_str *out) {
+static void append_reading(const pl_bar_plot *b, const char *at, pl_str *out) {
   size_t fixed = 0, rows = 0;
   for (size_t i = 0; i < b->count; i++) {
     if (b->rows[i]) rows++;
@@ -197,8 +124,8 @@ static void append_reading(const bar_plot *b, const char *at, pl_str *out) {
 }
 
 /* The functions cut(x) and top(value, high), and the vertical range. */
-static void append_range(const bar_plot *b, pl_str *s) {
-  const measure *m = b->measure;
+static void append_range(const pl_bar_plot *b, pl_str *s) {
+  const pl_bar_measure *m = b->measure;
   double low = 0, high = 0;
   for (size_t i = 0; i < b->count; i++) {
     if (!b->rows[i]) continue;
@@ -216,12 +143,12 @@ static void append_range(const bar_plot *b, pl_str *s) {
     pl_str_printf(s, "set yrange [%.9g:%.9g]\n", low - (low < 0 ? 0.06 * (high - low) : 0), high + 0.16 * (high - low));
 }
 
-static void append_axes(const bar_plot *b, const char *reading, pl_plot *p) {
+static void append_axes(const pl_bar_plot *b, const char *reading, pl_plot *p) {
   enum { LETTER_WIDTH = 10 };
-  pl_str title = {0}, *s = &p->script;
-  pl_str_printf(&title, "%s, %s", b->measure->title, reading);
+  pl_str detail = {0}, *s = &p->script;
+  pl_str_printf(&detail, "%s\n%s", reading, b->arms[0].group);
   pl_str_append(s, "set title ");
-  pl_plot_heading(s, pl_str_text(&title), b->arms[0].group, (size_t)p->width / LETTER_WIDTH);
+  pl_plot_heading(s, b->measure->title, pl_str_text(&detail), (size_t)p->width / LETTER_WIDTH);
   pl_str_printf(s,
                 "\nset xlabel \"delay (updates)\\n \" offset 0,0.6\nset ylabel '%s'\n"
                 "set grid y lc rgb '#DDDDDD' lt 1 lw 0.5\nset border 3 lc rgb '#444444'\nset tics nomirror\n"
@@ -238,11 +165,12 @@ static void append_axes(const bar_plot *b, const char *reading, pl_plot *p) {
     pl_str_printf(s, " %zu", d);
   }
   pl_str_append(s, ") scale 0\n");
-  pl_str_free(&title);
+  s->failed |= detail.failed;
+  pl_str_free(&detail);
 }
 
 /* Wide bars where there are few, narrow ones so that many still fit on a page. */
-static void choose_size(bar_plot *b, pl_plot *p) {
+static void choose_size(pl_bar_plot *b, pl_plot *p) {
   enum {
     LEAST_WIDTH = 640,
     USUAL_WIDTH = 1200,
@@ -253,7 +181,7 @@ static void choose_size(bar_plot *b, pl_plot *p) {
     LEGENDS = 3
   };
   for (size_t d = 0; d < b->delay_count; d++) {
-    size_t bars = bars_at(b, b->series_count, b->delays[d]);
+    size_t bars = pl_bars_at(b, b->series_count, b->delays[d]);
     if (bars > b->most_bars) b->most_bars = bars;
   }
   int bars = (int)(b->delay_count * b->most_bars), width = (USUAL_WIDTH - MARGIN) / bars;
@@ -263,7 +191,7 @@ static void choose_size(bar_plot *b, pl_plot *p) {
   p->height = 420 + (int)((b->series_count + LEGENDS - 1) / LEGENDS) * LEGEND_LINE;
 }
 
-static void append_caption(const bar_plot *b, const char *reading, pl_str *out) {
+static void append_caption(const pl_bar_plot *b, const char *reading, pl_str *out) {
   size_t least = SIZE_MAX, most = 0;
   for (size_t i = 0; i < b->count; i++) {
     size_t n = b->rows[i] ? b->measure->of(b->rows[i]).n : 0;
@@ -278,7 +206,7 @@ static void append_caption(const bar_plot *b, const char *reading, pl_str *out) 
                   b->measure->high);
 }
 
-static void draw_bars(bar_plot *b, const char *at, pl_plot *p) {
+static void draw_bars(pl_bar_plot *b, const char *at, pl_plot *p) {
   pl_str reading = {0};
   choose_size(b, p);
   append_reading(b, at, &reading);
@@ -289,25 +217,15 @@ static void draw_bars(bar_plot *b, const char *at, pl_plot *p) {
   pl_str_free(&reading);
 }
 
-static pl_status plot_bars(const measure *m, const pl_plot_input *in, pl_arm_range group, pl_plot *p, pl_err *e) {
-  pl_status st = PL_OK;
-  bar_plot b = {.measure = m, .arms = &in->arms->arms[group.first], .count = group.last - group.first};
+static pl_status plot_bars(const pl_bar_measure *m, const pl_plot_input *in, pl_arm_range group, pl_plot *p,
+                           pl_err *e) {
+  pl_bar_plot b;
   p->columns = m->columns;
-  PL_TRY(pl_alloc(b.count, sizeof b.rows[0], "bars", &b.rows, e));
-  PL_TRY(pl_alloc(b.count, sizeof b.series[0], "bars", &b.series, e));
-  PL_TRY(pl_alloc(b.count, sizeof b.delays[0], "delays", &b.delays, e));
-  for (size_t i = 0; i < b.count; i++) {
-    b.rows[i] = bar_row(m, in->table, &b.arms[i]);
-    if (!b.rows[i]) continue;
-    note_series(&b, &b.arms[i]);
-    note_delay(&b, b.arms[i].delay_rank);
-  }
+  pl_status st = pl_bars_collect(m, in, group, &b, e);
+  if (st != PL_OK) return st;
   if (b.delay_count > 0) draw_bars(&b, in->table->at, p);
-out:
-  pl_free(b.rows);
-  pl_free(b.series);
-  pl_free(b.delays);
-  return st;
+  pl_bars_free(&b);
+  return PL_OK;
 }
 
 pl_status pl_plot_gap_vs_delay(const pl_plot_input *in, pl_arm_range group, pl_plot *p, pl_err *e) {

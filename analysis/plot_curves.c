@@ -76,9 +76,7 @@ static void append_line(const pl_arm *a, const char *file, size_t block, const c
 static void add_curve(const pl_arm *a, const pl_arm_cell *cell, const pl_mean_curve *m, curve_panel *panel,
                       pl_plot *p) {
   pl_str label = {0}, series = {0};
-  pl_plot_arm_label(a, &label);
-  pl_str_printf(&series, "%s, %s, lr %.4g", a->optimizer, pl_str_text(&label), cell->lr);
-  pl_str_printf(&label, " (lr %.4g, n=%zu)", cell->lr, m->seeds);
+  pl_plot_cell_names(a, cell, m->seeds, &series, &label);
   size_t block = add_points(m, pl_str_text(&series), p);
   if (m->seeds > 1)
     pl_str_printf(&panel->bands,
@@ -188,7 +186,7 @@ pl_status pl_plot_loss_curves(const pl_plot_input *in, pl_arm_range group, pl_pl
   pl_str_append(&margin, pl_str_text(&body));
   if (optimizers > 0)
     pl_plot_panel_rows(p, "Loss curves, mean over seeds", arms[group.first].group, 2 * optimizers,
-                       optimizers > 2 ? 4 : 2, most_curves, &margin);
+                       optimizers > 4 ? 4 : 2, most_curves, &margin);
   append_caption(validation, least_seeds, most_seeds, &p->caption);
   if (body.failed) p->script.failed = true;
 out:

@@ -19,7 +19,7 @@ static lr_bounds bounds_of(const pl_arms *a, pl_arm_range range) {
     for (size_t j = 0; j < a->arms[i].cell_count; j++) {
       const pl_arm_cell *c = &a->arms[i].cells[j];
       for (size_t k = 0; k < c->count; k++) {
-        if (isnan(c->runs[k].loss)) continue;
+        if (isnan(c->runs[k].loss) || isnan(pl_arm_cell_rate(c))) continue;
         b.lr_low = fmin(b.lr_low, c->lr);
         b.lr_high = fmax(b.lr_high, c->lr);
         b.diverged = b.diverged || !pl_arm_finished(&c->runs[k]);
@@ -106,7 +106,10 @@ static void append_tics(const pl_arms *a, pl_arm_range range, pl_str *body) {
   size_t count = 0;
   bool room = true;
   for (size_t i = range.first; i < range.last; i++)
-    for (size_t j = 0; j < a->arms[i].cell_count; j++) room = room && add_tic(tics, &count, a->arms[i].cells[j].lr);
+    for (size_t j = 0; j < a->arms[i].cell_count; j++) {
+      double lr = pl_arm_cell_rate(&a->arms[i].cells[j]);
+      room = room && (isnan(lr) || add_tic(tics, &count, lr));
+    }
   if (!room) {
     pl_str_append(body, "set xtics autofreq\n");
     return;

@@ -38,6 +38,17 @@ void pl_plot_arm_label(const pl_arm *a, pl_str *label) {
   if (a->config->correction_count > 0) pl_str_printf(label, ", %s", a->correction);
 }
 
+void pl_plot_cell_names(const pl_arm *a, const pl_arm_cell *cell, size_t n, pl_str *series, pl_str *label) {
+  pl_plot_arm_label(a, label);
+  pl_str_printf(series, "%s, %s", a->optimizer, pl_str_text(label));
+  pl_str_append(label, " (");
+  if (!isnan(pl_arm_cell_rate(cell))) {
+    pl_str_printf(series, ", lr %.4g", cell->lr);
+    pl_str_printf(label, "lr %.4g, ", cell->lr);
+  }
+  pl_str_printf(label, "n=%zu)", n);
+}
+
 bool pl_plot_spans_decades(double low, double high) { return low > 0 && isfinite(high) && high > 30 * low; }
 
 void pl_plot_vertical(pl_str *script, double low, double high, double share) {
@@ -52,12 +63,13 @@ void pl_plot_vertical(pl_str *script, double low, double high, double share) {
   }
 }
 
-/* How much of the text fits on a line: up to the last blank within `width`, or the whole word when there is none. */
+/* How much of the text fits on a line: up to its end, or to the last blank within `width`, or the whole word when there
+ * is none. */
 static size_t line_length(const char *text, size_t width) {
-  size_t length = strlen(text), end = width;
+  size_t length = strcspn(text, "\n"), end = width;
   if (length <= width) return length;
   while (end > 0 && text[end] != ' ') end--;
-  return end > 0 ? end : strcspn(text, " ");
+  return end > 0 ? end : strcspn(text, " \n");
 }
 
 size_t pl_plot_heading(pl_str *script, const char *title, const char *detail, size_t width) {
@@ -72,7 +84,7 @@ size_t pl_plot_heading(pl_str *script, const char *title, const char *detail, si
     if (line.failed) script->failed = true;
     pl_str_free(&line);
     detail += length;
-    detail += strspn(detail, " ");
+    detail += strspn(detail, " \n");
     lines++;
   }
   return lines;

@@ -32,6 +32,9 @@ pl_status pl_plot_won_back(const pl_plot_input *in, pl_arm_range group, pl_plot 
 pl_status pl_plot_mechanism(const pl_plot_input *in, pl_arm_range group, pl_plot *p, pl_err *e);
 pl_status pl_plot_heat(const pl_plot_input *in, pl_arm_range group, pl_plot *p, pl_err *e);
 
+/* PL_BAD, naming the keys that can be, unless both keys differ between runs; keys of NULL are the ones above. */
+PL_MUST_CHECK pl_status pl_plot_heat_check(const char *const keys[2], const pl_arms *arms, pl_err *e);
+
 /* The arms from `first` on that share its group, or its group and optimizer. */
 pl_arm_range pl_arms_of_group(const pl_arms *a, size_t first);
 pl_arm_range pl_arms_of_optimizer(const pl_arms *a, size_t first);
@@ -58,8 +61,12 @@ void pl_plot_arm_style(const pl_arm *a, pl_str *script);
 /* Appends "sync", "delay 1" or "delay 1, ef". */
 void pl_plot_arm_label(const pl_arm *a, pl_str *label);
 
-/* Appends a gnuplot string of the title and, in lines of about `width` letters below it, the detail; returns the number
- * of lines. */
+/* Appends what a curve at one learning rate is called in the CSV, "adamw, delay 1, lr 0.004", and in a legend, "delay 1
+ * (lr 0.004, n=5)"; without the rate where an imported run states none. The label must be empty. */
+void pl_plot_cell_names(const pl_arm *a, const pl_arm_cell *cell, size_t n, pl_str *series, pl_str *label);
+
+/* Appends a gnuplot string of the title and, in lines of about `width` letters below it, the detail, which may have
+ * lines of its own; returns the number of lines. */
 size_t pl_plot_heading(pl_str *script, const char *title, const char *detail, size_t width);
 
 /* Whether the vertical axis of values in [low, high] is logarithmic: they are positive and span decades. */

@@ -68,10 +68,8 @@ static pl_status read_run(const pl_arm_run *r, cell_curves *out, pl_err *e) {
   pl_status st = pl_arm_run_curve(r, &curve, e);
   if (st != PL_OK || curve.count == 0) goto out;
   validations *v = &out->runs[out->count++];
-  *v = (validations){.seed = r->seed,
-                     .done = pl_arm_finished(r),
-                     .final = r->loss,
-                     .whole_tokens = (double)r->run->result.outcome.tokens};
+  *v = (validations){
+      .seed = r->seed, .done = pl_arm_finished(r), .final = r->loss, .whole_tokens = pl_arm_run_tokens(r->run)};
   PL_TRY(keep_validations(&curve, v, e));
   for (size_t i = 0; i < curve.count; i++) {
     double scale = curve.rows[i].point.values[PL_SERIES_clip_scale];
@@ -108,9 +106,11 @@ static size_t first_below(const validations *v, double loss) {
 
 static void fill_target(reach_work *w, pl_reach_row *row) {
   size_t n = 0, timed = 0;
+  bool stated = true;
   for (; n < w->own.count; n++) {
     const validations *v = &w->own.runs[n];
     size_t at = first_below(v, row->target);
+    stated = stated && !isnan(v->whole_tokens);
     bool miss = at == SIZE_MAX;
     row->reached += !miss;
     w->a[n] = miss ? (double)INFINITY : (double)v->tokens[at];
@@ -118,7 +118,7 @@ static void fill_target(reach_work *w, pl_reach_row *row) {
     if (miss || !isnan(v->seconds[at])) w->c[timed++] = miss ? (double)INFINITY : v->seconds[at];
   }
   row->runs = n;
-  row->tokens = pl_median(w->a, n);
+  row->tokens = stated ? pl_median(w->a, n) : (double)NAN;
   row->steps = pl_median(w->b, n);
   row->seconds = pl_median(w->c, timed);
 }
@@ -180,7 +180,7 @@ static pl_status add_row(reach_work *w, const pl_arm *a, double target, pl_err *
   if (w->own.count == 0) goto out;
   pl_reach_row *row = &w->table->rows[w->table->count++];
   *row = (pl_reach_row){.arm = a,
-                        .lr = a->best->lr,
+                        .lr = pl_arm_cell_rate(a->best),
                         .target = enough_validations(a) ? target : (double)NAN,
                         .tokens = NAN,
                         .steps = NAN,
@@ -213,12 +213,27 @@ static double group_target(const reach_work *w, size_t first) {
   return worst;
 }
 
+/* What a target that was given says nothing about. */
 static pl_status warn_target(const reach_work *w, pl_notes *warnings, pl_err *e) {
   char text[32];
+  size_t looked = 0, reached = 0, at_once = 0;
   if (!w->options->target || w->table->count == 0) return PL_OK;
-  for (size_t i = 0; i < w->table->count; i++)
-    if (w->table->rows[i].reached > 0) return PL_OK;
-  return pl_note(warnings, e, "no run reached the target loss %s", pl_format_number(*w->options->target, text));
+  for (size_t i = 0; i < w->table->count; i++) {
+    const pl_reach_row *r = &w->table->rows[i];
+    if (!isnan(r->target)) looked++;
+    reached += r->reached > 0;
+    at_once += r->reached > 0 && r->steps == 0;
+  }
+  pl_format_number(*w->options->target, text);
+  if (looked == 0)
+    return pl_note(warnings, e,
+                   "--target %s: no arm has the %d validations during training that it takes to say when a loss was "
+                   "reached (train.val_every)",
+                   text, PL_LEAST_VALIDATIONS);
+  if (reached == 0) return pl_note(warnings, e, "no run reached the target loss %s", text);
+  if (at_once == 0) return PL_OK;
+  return pl_note(warnings, e, "the target loss %s is not below the loss before the first update, in %zu of %zu arms",
+                 text, at_once, looked);
 }
 
 pl_status pl_reach_compute(const pl_arms *arms, const pl_gap_options *o, const pl_speed_table *speed,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "analysis/answer.h"
+#include "analysis/plots.h"
 #include "analysis/report_parts.h"
 #include "core/base/fs.h"
 #include "core/base/memory.h"
@@ -144,6 +145,7 @@ pl_status pl_report_write(const pl_report_input *in, const char *folder, void (*
   pl_status st = PL_OK;
   pl_report r = {.in = in, .files = {.folder = folder, .say = say, .say_self = say_self}};
   PL_TRY(pl_analysis_run(in->catalog, in->known, in->options, &r.analysis, e));
+  PL_TRY(pl_plot_heat_check(in->heat, &r.analysis.arms, e));
   PL_TRY(pl_sheets_make(&r.analysis, &r.sheets, e));
   PL_TRY(pl_sheet_fill_runs(in->catalog, in->options->all, &r.runs, e));
   PL_TRY(pl_answer_make(&r.analysis, &r.answer, e));

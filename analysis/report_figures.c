@@ -82,6 +82,16 @@ out:
   return st;
 }
 
+/* The heat map that was asked for, over all groups. */
+static pl_status draw_heat(pl_report *r, const pl_plot_input *in, pl_err *e) {
+  size_t before = r->figure_count;
+  pl_status st = draw(r, in, pl_plot_heat, "heat", 0, (pl_arm_range){0, in->arms->count}, "", e);
+  if (st == PL_OK && r->figure_count == before && !r->no_gnuplot)
+    pl_report_say(&r->files, "no heat map: no two values each of %s and %s have runs with a result to show",
+                  in->heat[0], in->heat[1]);
+  return st;
+}
+
 pl_status pl_report_draw(pl_report *r, pl_err *e) {
   pl_status st = PL_OK;
   const pl_arms *arms = &r->analysis.arms;
@@ -102,8 +112,7 @@ pl_status pl_report_draw(pl_report *r, pl_err *e) {
     if (!in.heat[0] && !r->no_gnuplot) PL_TRY(draw(r, &in, pl_plot_heat, "heat", number, group, name, e));
     i = group.last;
   }
-  if (in.heat[0] && !r->no_gnuplot)
-    PL_TRY(draw(r, &in, pl_plot_heat, "heat", 0, (pl_arm_range){0, arms->count}, "", e));
+  if (in.heat[0] && !r->no_gnuplot) PL_TRY(draw_heat(r, &in, e));
 out:
   pl_free(folder);
   return st;

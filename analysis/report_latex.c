@@ -18,12 +18,14 @@ static pl_status write_table(pl_report *r, const pl_sheet *s, pl_str *document, 
 
 static pl_status write_figures(pl_report *r, pl_str *document, pl_err *e) {
   pl_str text = {0};
-  pl_str_append(&text, "% \\usepackage{graphicx}\n");
+  pl_str_append(&text, "% \\usepackage{graphicx}\n% As large as drawn, and no wider than the text.\n\\makeatletter\n"
+                       "\\providecommand*{\\pipelagwidth}{\\ifdim\\Gin@nat@width>\\linewidth\\linewidth\\else"
+                       "\\Gin@nat@width\\fi}\n\\makeatother\n");
   for (size_t i = 0; i < r->figure_count; i++) {
     const pl_report_figure *f = &r->figures[i];
     if (!f->as[PL_DRAWN_PDF]) continue;
     pl_str_printf(&text,
-                  "\n\\begin{figure}\n\\centering\n\\includegraphics[width=\\linewidth,height=0.8\\textheight,"
+                  "\n\\begin{figure}\n\\centering\n\\includegraphics[width=\\pipelagwidth,height=0.8\\textheight,"
                   "keepaspectratio]{../plots/%s.pdf}\n\\caption{",
                   f->name);
     pl_latex_escape(f->caption, &text);

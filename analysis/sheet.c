@@ -58,13 +58,13 @@ pl_json *pl_json_estimate(const pl_estimate *x) {
 }
 
 void pl_show_number(double value, double scale, bool sign, pl_str *out) {
-  bool small = fabs(scale) < 0.05;
+  bool small = fabs(scale) < 0.05, large = fabs(scale) >= 1e5;
   if (isnan(value))
     pl_str_append(out, "-");
   else if (sign)
-    pl_str_printf(out, small ? "%+.3g" : "%+.4f", value);
+    pl_str_printf(out, small ? "%+.3g" : large ? "%+.5g" : "%+.4f", value);
   else
-    pl_str_printf(out, small ? "%.3g" : "%.4f", value);
+    pl_str_printf(out, small ? "%.3g" : large ? "%.5g" : "%.4f", value);
 }
 
 void pl_show_interval(const pl_estimate *x, double scale, pl_str *out) {
@@ -79,6 +79,13 @@ void pl_show_interval(const pl_estimate *x, double scale, pl_str *out) {
     pl_show_number(x->high, scale, true, out);
     pl_str_append(out, "]");
   }
+}
+
+void pl_show_rate(double lr, pl_str *out) {
+  if (isnan(lr))
+    pl_str_append(out, "-");
+  else
+    pl_str_printf(out, "%.4g", lr);
 }
 
 void pl_show_p(double p, pl_str *out) {

@@ -60,10 +60,12 @@ pl_json *pl_json_number_or_null(double value);
 pl_json *pl_json_count(size_t count);
 pl_json *pl_json_estimate(const pl_estimate *x);
 
-/* Parts of cells. Numbers near 0 (`scale` below 0.05) get three digits, others four decimals; NaN is a dash. */
+/* Parts of cells. Numbers near 0 (`scale` below 0.05) get three digits, huge ones (from 1e5) five, others four
+ * decimals; NaN is a dash. */
 void pl_show_number(double value, double scale, bool sign, pl_str *out);
 void pl_show_interval(const pl_estimate *x, double scale, pl_str *out); /* "[a, b]", "no interval (n=2)", "-" */
 void pl_show_p(double p, pl_str *out);
+void pl_show_rate(double lr, pl_str *out);     /* four digits; a dash for NaN */
 void pl_show_count(double value, pl_str *out); /* 1.23M; a dash for NaN, "never" for infinity */
 
 #endif

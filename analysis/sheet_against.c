@@ -17,7 +17,7 @@ static pl_json *point_json(const pl_against_table *t, const pl_against_point *p)
   return pl_json_keep(o, pl_json_set_arm(o, p->row->arm) && pl_json_set(o, "key", pl_json_new_string(t->key)) &&
                              pl_json_set(o, "value", pl_json_new_number(p->value)) &&
                              pl_json_set(o, "x", pl_json_new_number(p->x)) &&
-                             pl_json_set(o, "lr", pl_json_new_number(p->row->lr)) &&
+                             pl_json_set(o, "lr", pl_json_number_or_null(p->row->lr)) &&
                              pl_json_set(o, "gap", pl_json_estimate(&p->row->gap)));
 }
 
@@ -39,7 +39,7 @@ pl_status pl_sheet_fill_against(const pl_analysis *a, pl_sheet *s, pl_err *e) {
       pl_show_runs(p->row->arm, p->row->cell, p->row->sync_cell, &row->detail);
       show_plain(p->value, &c[3]);
       pl_str_printf(&c[4], "%.4g", p->x);
-      pl_str_printf(&c[5], "%.4g", p->row->lr);
+      pl_show_rate(p->row->lr, &c[5]);
       pl_show_number(p->row->gap.mean, p->row->loss.mean, true, &c[6]);
       pl_show_interval(&p->row->gap, p->row->loss.mean, &c[7]);
       pl_str_printf(&c[8], "%zu", p->row->gap.n);

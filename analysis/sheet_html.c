@@ -61,7 +61,7 @@ static void write_row(const pl_sheet *s, const pl_sheet_row *r, bool groups, pl_
   }
   pl_str_append(out, ">");
   if (groups) {
-    pl_str_append(out, "<td>");
+    pl_str_append(out, "<td class=\"group\">");
     pl_html_escape(r->group, out);
     pl_str_append(out, "</td>");
   }

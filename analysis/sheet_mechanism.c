@@ -16,7 +16,8 @@ static const struct {
 
 static pl_json *mechanism_json(const pl_mechanism_table *t, const pl_mechanism_row *r) {
   pl_json *o = pl_json_new_object();
-  bool ok = pl_json_set_arm(o, r->arm) && pl_json_set(o, "lr", pl_json_new_number(r->arm->best->lr)) &&
+  bool ok = pl_json_set_arm(o, r->arm) &&
+            pl_json_set(o, "lr", pl_json_number_or_null(pl_arm_cell_rate(r->arm->best))) &&
             pl_json_set(o, "runs", pl_json_count(r->runs));
   for (pl_mechanism m = 0; ok && m < PL_MECHANISMS; m++)
     if (t->logged[m]) ok = pl_json_set(o, kinds[m].name, pl_json_estimate(&r->of[m]));
@@ -35,7 +36,7 @@ static void show_mean(pl_mechanism m, const pl_estimate *x, pl_str *out) {
 static void show_mechanism(const pl_mechanism_table *t, const pl_mechanism_row *r, pl_str *c) {
   size_t column = FIRST_MECHANISM;
   pl_show_arm(r->arm, c);
-  pl_str_printf(&c[LR], "%.4g", r->arm->best->lr);
+  pl_show_rate(pl_arm_cell_rate(r->arm->best), &c[LR]);
   pl_str_printf(&c[RUNS], "%zu", r->runs);
   for (pl_mechanism m = 0; m < PL_MECHANISMS; m++)
     if (t->logged[m]) show_mean(m, &r->of[m], &c[column++]);

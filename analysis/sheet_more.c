@@ -3,13 +3,6 @@
 
 #include "analysis/analysis.h"
 
-static void show_lr(double lr, pl_str *out) {
-  if (isnan(lr))
-    pl_str_append(out, "-");
-  else
-    pl_str_printf(out, "%.4g", lr);
-}
-
 static const char *const mark_texts[] = {[PL_RATE_INSIDE] = "inside",
                                          [PL_RATE_OFF] = "more than half a step off: refine there",
                                          [PL_RATE_FLAT] = "no minimum: flat or noisy",
@@ -24,7 +17,7 @@ static pl_json *rate_json(const pl_rate_row *r) {
   pl_json *o = pl_json_new_object();
   return pl_json_keep(o, pl_json_set_arm(o, r->arm) && pl_json_set(o, "rates", pl_json_count(r->rates)) &&
                              pl_json_set(o, "seeds", pl_json_count(r->seeds)) &&
-                             pl_json_set(o, "lr", pl_json_new_number(r->arm->best->lr)) &&
+                             pl_json_set(o, "lr", pl_json_number_or_null(pl_arm_cell_rate(r->arm->best))) &&
                              pl_json_set(o, "loss", pl_json_number_or_null(r->loss)) &&
                              pl_json_set(o, "parabola_lr", pl_json_number_or_null(r->lr)) &&
                              pl_json_set(o, "parabola_loss", pl_json_number_or_null(r->predicted)) &&
@@ -49,9 +42,9 @@ pl_status pl_sheet_fill_rates(const pl_analysis *a, pl_sheet *s, pl_err *e) {
     pl_show_arm(r->arm, c);
     pl_show_runs(r->arm, r->arm->best, NULL, &row->detail);
     pl_str_printf(&c[3], "%zu", r->rates);
-    show_lr(r->arm->best->lr, &c[4]);
+    pl_show_rate(pl_arm_cell_rate(r->arm->best), &c[4]);
     pl_show_number(r->loss, r->loss, false, &c[5]);
-    show_lr(r->lr, &c[6]);
+    pl_show_rate(r->lr, &c[6]);
     pl_show_number(r->predicted, r->loss, false, &c[7]);
     if (isnan(r->steps_off))
       pl_str_append(&c[8], "-");
@@ -124,7 +117,7 @@ static void show_ratio(const pl_estimate *x, bool resolved, pl_str *out) {
 
 static pl_json *reach_json(const pl_reach_row *r) {
   pl_json *o = pl_json_new_object();
-  return pl_json_keep(o, pl_json_set_arm(o, r->arm) && pl_json_set(o, "lr", pl_json_new_number(r->lr)) &&
+  return pl_json_keep(o, pl_json_set_arm(o, r->arm) && pl_json_set(o, "lr", pl_json_number_or_null(r->lr)) &&
                              pl_json_set(o, "target", pl_json_number_or_null(r->target)) &&
                              pl_json_set(o, "runs", pl_json_count(r->runs)) &&
                              pl_json_set(o, "reached", pl_json_count(r->reached)) &&
@@ -140,7 +133,7 @@ static pl_json *reach_json(const pl_reach_row *r) {
 
 static void show_reach(const pl_reach_row *r, pl_str *c) {
   pl_show_arm(r->arm, c);
-  show_lr(r->lr, &c[3]);
+  pl_show_rate(r->lr, &c[3]);
   pl_show_number(r->target, r->target, false, &c[4]);
   pl_show_count(r->tokens, &c[5]);
   pl_show_count(r->steps, &c[6]);

@@ -38,7 +38,9 @@ static void compare_with_sync(const pl_arm *a, pl_str *detail) {
 
 static void show_cell(const char *head, const pl_arm_cell *cell, pl_str *detail) {
   char id[PL_ID_SIZE], lr[32];
-  pl_str_printf(detail, "  %s, lr %s:", head, pl_format_number(cell->lr, lr));
+  pl_str_printf(detail, "  %s", head);
+  if (!isnan(pl_arm_cell_rate(cell))) pl_str_printf(detail, ", lr %s", pl_format_number(cell->lr, lr));
+  pl_str_append(detail, ":");
   for (size_t i = 0; i < cell->count; i++) {
     const pl_arm_run *r = &cell->runs[i];
     pl_hash_hex(r->run->id, id);
@@ -84,6 +86,14 @@ static double final_loss(const pl_catalog_run *run) {
   return isfinite(loss) ? loss : (double)NAN;
 }
 
+/* NaN without a result, and where an imported run states none. */
+static double steps_of(const pl_catalog_run *run) {
+  int64_t steps = run->has_result ? run->result.outcome.steps : 0;
+  return !run->has_result || (steps == 0 && run->imported) ? (double)NAN : (double)steps;
+}
+
+static double tokens_of(const pl_catalog_run *run) { return run->has_result ? pl_arm_run_tokens(run) : (double)NAN; }
+
 static pl_json *run_json(const pl_catalog_run *run, const char *id) {
   const pl_outcome *o = run->has_result ? &run->result.outcome : NULL;
   pl_json *j = pl_json_new_object();
@@ -94,8 +104,8 @@ static pl_json *run_json(const pl_catalog_run *run, const char *id) {
                           pl_json_set(j, "state", pl_json_new_string(pl_run_state_name(run->state))) &&
                           pl_json_set(j, "final_val_loss", pl_json_number_or_null(final_loss(run))) &&
                           pl_json_set(j, "best_val_loss", pl_json_number_or_null(o ? o->best_val_loss : (double)NAN)) &&
-                          pl_json_set(j, "steps", o ? pl_json_new_int(o->steps) : pl_json_new_null()) &&
-                          pl_json_set(j, "tokens", o ? pl_json_new_int(o->tokens) : pl_json_new_null()) &&
+                          pl_json_set(j, "steps", pl_json_number_or_null(steps_of(run))) &&
+                          pl_json_set(j, "tokens", pl_json_number_or_null(tokens_of(run))) &&
                           pl_json_set(j, "seconds", pl_json_number_or_null(o ? o->seconds : (double)NAN)));
 }
 
@@ -113,8 +123,8 @@ static pl_status add_run(const pl_catalog_run *run, const pl_key_values *keys, p
   pl_str_append(&c[2], run->label);
   pl_str_append(&c[3], pl_run_state_name(run->state));
   pl_show_number(loss, loss, false, &c[4]);
-  pl_show_count(o ? (double)o->steps : (double)NAN, &c[5]);
-  pl_show_count(o ? (double)o->tokens : (double)NAN, &c[6]);
+  pl_show_count(steps_of(run), &c[5]);
+  pl_show_count(tokens_of(run), &c[6]);
   pl_show_count(o ? o->seconds : (double)NAN, &c[7]);
   show_run(run, keys, &row->detail);
   return PL_OK;

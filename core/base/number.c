@@ -20,12 +20,13 @@ char *pl_format_number(double value, char *out) {
     return out;
   }
   /* 15 digits always survive a normal double, and %g drops trailing zeros, so nothing shorter can be missed there. */
+  char text[2 * SIZE]; /* more than it takes: gcc does not see how few the digits are */
   int digits = fabs(value) < DBL_MIN ? 1 : DBL_DIG;
   for (; digits <= DBL_DECIMAL_DIG; digits++) {
-    snprintf(out, SIZE, "%.*g", digits, value);
-    if (strtod(out, NULL) == value) break;
+    snprintf(text, sizeof text, "%.*g", digits, value);
+    if (strtod(text, NULL) == value) break;
   }
-  return out;
+  return strcpy(out, text);
 }
 
 bool pl_parse_int(const char *text, int64_t *out) {

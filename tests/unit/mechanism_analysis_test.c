@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "analysis/analysis.h"
+#include "analysis/plots.h"
 #include "fake_sweep.h"
 
 enum { STEPS = 12 };
@@ -100,6 +101,19 @@ static void expect_sheet(const pl_analysis *a, const char *text, const char *csv
   pl_sheets_free(&s);
 }
 
+/* The caption of the figure tells of what has a panel, and of nothing else. */
+static void expect_caption(const pl_catalog *c, const pl_analysis *a, const char *start, const char *end) {
+  const pl_plot_input in = {.catalog = c, .arms = &a->arms};
+  pl_plot p = {.name = "mechanism"};
+  pl_err e = {0};
+  assert_int_equal(pl_plot_mechanism(&in, (pl_arm_range){0, a->arms.count}, &p, &e), PL_OK);
+  assert_true(p.blocks > 0);
+  const char *text = pl_str_text(&p.caption);
+  if (strncmp(text, start, strlen(start)) != 0 || strcmp(text + strlen(text) - strlen(end), end) != 0)
+    fail_msg("\"%s\" is not \"%s ... %s\"", text, start, end);
+  pl_plot_free(&p);
+}
+
 #define HEAD "group,optimizer,delay,correction,lr,runs,"
 
 static void second_halves_over_seeds(void **state) {
@@ -131,6 +145,10 @@ static void second_halves_over_seeds(void **state) {
   near(&ef->of[PL_MECHANISM_DISPLACEMENT], 3, 1.5);
   assert_int_equal(ef->of[PL_MECHANISM_COSINE].n, 0);
   near(&ef->of[PL_MECHANISM_CLIPPED], 3, 1);
+  expect_caption(&c, &a,
+                 "Cosine between the gradient that an update used and that of its batch at the newest weights, and how "
+                 "far the weights went since the gradient read them, mean over",
+                 "without delay they are 1 and 0");
   pl_analysis_free(&a);
   const int64_t chooses = 2;
   a = compute(&c, &(pl_gap_options){.select_on = &chooses});
@@ -155,6 +173,7 @@ static void columns_of_what_was_logged(void **state) {
                     "clipped.sd,clipped.low,clipped.high\n"
                     ",adamw,0,none,0.5,1,1,0,,,,1,1,,,,1,0,,,\n"
                     ",adamw,1,none,0.5,1,1,0.0625,,,,1,1,,,,1,0.5,,,\n");
+  expect_caption(&c, &a, "How far the weights went since the gradient read them, mean over", "without delay it is 0");
   pl_analysis_free(&a);
   pl_catalog_free(&c);
 }

@@ -86,6 +86,71 @@ static void heat_maps_take_any_keys(void **state) {
   remove_folder(folder);
 }
 
+/* Titles name the optimizer, and of its parameters those that differ between its own runs. */
+static void titles_do_not_repeat_the_optimizer(void **state) {
+  (void)state;
+  if (!has_gnuplot()) skip();
+  char *dir = make_folder(), *folder = make_folder();
+  pl_catalog c = fake_catalog(dir);
+  for (int o = 0; o < 2; o++)
+    for (int k = 0; k < 8; k++)
+      fake_run(&c, PL_RUN_DONE, 1.6 + 0.1 * k,
+               "\"optimizer\": {\"type\": \"%s\", \"beta1\": %g}, \"optimizer.lr\": %g, \"delay\": %d, \"train\": "
+               "{\"steps\": 9}",
+               o == 0 ? "adamw" : "muon", o == 0 && k >= 4 ? 0.5 : 0.9 + 0.05 * o, k % 2 ? 0.01 : 0.02, k / 2 % 2);
+  pl_str said = {0};
+  pl_gap_options o = {0};
+  size_t n = 0;
+  write_report_of(&(pl_report_input){.catalog = &c, .options = &o, .heat = {"optimizer.lr", "delay"}}, folder, &said);
+  char *script = read_below(folder, "plots/heat.gp", &n);
+  assert_int_equal(count_of(script, "optimizer adamw, optimizer.beta1 0.9'"), 1);
+  assert_int_equal(count_of(script, "optimizer adamw, optimizer.beta1 0.5'"), 1);
+  assert_int_equal(count_of(script, "'optimizer muon'"), 1);
+  assert_int_equal(count_of(script, "beta1 0.95"), 0);
+  pl_free(script);
+  pl_str_free(&said);
+  pl_catalog_free(&c);
+  remove_folder(dir);
+  remove_folder(folder);
+}
+
+/* Axes that are none are refused before anything is written, and those that there are are named. */
+static void axes_of_a_heat_map_must_differ(void **state) {
+  (void)state;
+  char *dir = make_folder(), *folder = make_folder(), *below = NULL;
+  pl_catalog c = sample(dir);
+  static const struct {
+    const char *keys[2], *said;
+  } cases[] = {
+      {{"optimzer.lr", "delay"}, "--heat: optimzer.lr is a key that no run has, did you mean optimizer.lr?; allowed:"},
+      {{"delay", "train.foo"},
+       "--heat: train.foo is a key that no run has; allowed: two keys that differ between runs"},
+      {{"delay", "train.foo"}, "optimizer.lr, correction"},
+      {{"seed", "delay"}, "--heat: seed is no axis, values are means over seeds"},
+      {{"delay", "train.batch_tokens"}, "--heat: train.batch_tokens has one value in all runs"},
+      {{"delay", "delay"}, "--heat: saw delay twice"},
+  };
+  pl_gap_options o = {0};
+  pl_err e = {0};
+  assert_int_equal(pl_path_join(folder, "report", &below, &e), PL_OK);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    e = (pl_err){0};
+    const pl_report_input in = {.catalog = &c, .options = &o, .heat = {cases[i].keys[0], cases[i].keys[1]}};
+    assert_int_equal(pl_report_write(&in, below, NULL, NULL, &e), PL_BAD);
+    if (!strstr(e.text, cases[i].said)) fail_msg("\"%s\" lacks \"%s\"", e.text, cases[i].said);
+    assert_false(pl_path_exists(below));
+  }
+  pl_str said = {0};
+  write_plain_report(&(pl_report_input){.catalog = &c, .options = &o, .heat = {"optimizer", "correction"}}, below,
+                     &said);
+  assert_true(pl_path_exists(below));
+  pl_str_free(&said);
+  pl_free(below);
+  pl_catalog_free(&c);
+  remove_folder(dir);
+  remove_folder(folder);
+}
+
 static void vertical_axes_follow_the_losses(void **state) {
   (void)state;
   assert_true(pl_plot_spans_decades(1e-5, 0.1));
@@ -161,6 +226,8 @@ int main(void) {
       cmocka_unit_test(dates_of_a_pdf_keep_its_length),
       cmocka_unit_test(figures_have_their_numbers),
       cmocka_unit_test(heat_maps_take_any_keys),
+      cmocka_unit_test(titles_do_not_repeat_the_optimizer),
+      cmocka_unit_test(axes_of_a_heat_map_must_differ),
       cmocka_unit_test(vertical_axes_follow_the_losses),
       cmocka_unit_test(gnuplot_complaints_are_passed_on),
       cmocka_unit_test(quotes_hold),

@@ -50,6 +50,13 @@ static void a_report_is_written_twice_with_the_same_bytes(void **state) {
   char *pdf = read_below(first, "plots/gap_vs_delay.pdf", &n);
   assert_non_null(memmem(pdf, n, "/CreationDate (D:20261130180000Z)", 33));
   pl_free(pdf);
+  /* A bar without an interval says its value and over how few seeds it is. */
+  char *drawing = read_below(first, "plots/gap_vs_delay_2.svg", &n);
+  assert_true(count_of(drawing, "n=1") == 1 && count_of(drawing, "0.300") == 1);
+  pl_free(drawing);
+  drawing = read_below(first, "plots/gap_vs_delay.svg", &n);
+  assert_int_equal(count_of(drawing, "n=1"), 0);
+  pl_free(drawing);
   /* One learning rate alone makes no curve. */
   assert_null(strstr(pl_str_text(&said), "loss_vs_lr_2"));
   pl_str_free(&said);
