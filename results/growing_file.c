@@ -55,7 +55,7 @@ static char *extend_file(pl_growing *g, size_t size) {
 static char *extend_memory(pl_growing *g, size_t size) {
   void *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (bytes == MAP_FAILED) return NULL;
-  memcpy((char *)bytes + g->on_disk, g->bytes + g->on_disk, g->size - g->on_disk);
+  if (g->size > g->on_disk) memcpy((char *)bytes + g->on_disk, g->bytes + g->on_disk, g->size - g->on_disk);
   if (g->on_disk > 0 && mremap(g->bytes, g->on_disk, g->on_disk, MREMAP_MAYMOVE | MREMAP_FIXED, bytes) == MAP_FAILED) {
     munmap(bytes, size);
     return NULL;

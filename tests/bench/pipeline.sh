@@ -23,26 +23,27 @@ train() { # ARM SCHEDULE MICROBATCHES: one round; keeps the period as measured, 
   number period 2 <"$work/measured.json" >>"$work/ideal.$arm"
 }
 
-one_process() { # M
+one_process() { # ARM THREADS CORES MICROBATCHES
   rm -rf "${work:?}/one"
-  alone one taskset -c 0 "$pipelag" train tests/bench/pipeline.json -q --json -o "$work/one" --set pipeline.stages=1 \
-    --set pipeline.schedule=lagged --set delay=1 --set "pipeline.microbatches=$1" --set "train.batch_tokens=$((tokens * $1))" || return 1
-  number tokens_per_second <"$work/out.one" >>"$work/rate.one$1"
+  alone "$1" taskset -c "$3" "$pipelag" train tests/bench/pipeline.json -q --json -o "$work/one" --set pipeline.stages=1 --set "threads=$2" \
+    --set pipeline.schedule=lagged --set delay=1 --set "pipeline.microbatches=$4" --set "train.batch_tokens=$((tokens * $4))" || return 1
+  number tokens_per_second <"$work/out.$1" >>"$work/rate.$1$4"
 }
 
-echo " m   1f1b tokens/s (range)    2bw tokens/s (range)    one core   2bw/1f1b  ideal  simulated   2bw of compute-only  (medians of $rounds rounds)"
+echo " m   1f1b tokens/s (range)    2bw tokens/s (range)    one core   2 threads   2bw/1f1b  ideal  simulated   2bw of compute-only  (medians of $rounds rounds)"
 rows=()
 for m in "${counts[@]}"; do
   for ((round = 1; round <= rounds; round++)); do
     again train "f$m" 1f1b "$m"
     again train "w$m" 2bw "$m"
-    again one_process "$m"
+    again one_process one 1 0 "$m"
+    again one_process two 2 0,1 "$m"
   done
   [ -s "$work/rate.f$m" ] && [ -s "$work/rate.w$m" ] || continue
-  f=$(median <"$work/rate.f$m") w=$(median <"$work/rate.w$m") one=$(median <"$work/rate.one$m")
+  f=$(median <"$work/rate.f$m") w=$(median <"$work/rate.w$m") one=$(median <"$work/rate.one$m") two=$(median <"$work/rate.two$m")
   sf=$(median <"$work/ideal.f$m") sw=$(median <"$work/ideal.w$m") pw=$(median <"$work/period.w$m")
-  awk -v m="$m" -v f="$f" -v w="$w" -v o="$one" -v fr="$(range <"$work/rate.f$m")" -v wr="$(range <"$work/rate.w$m")" -v sf="$sf" -v sw="$sw" -v pw="$pw" \
-    'BEGIN {printf "%2d   %9.0f (%s)   %9.0f (%s)   %8.0f   %8.3f  %5.3f  %9.3f   %18.1f%%\n", m, f, fr, w, wr, o, w / f, (m + 1) / m, sf / sw, 100 * sw / pw}'
-  rows+=("{\"microbatches\":$m,\"1f1b\":$f,\"2bw\":$w,\"one\":$one,\"simulated_1f1b\":$sf,\"simulated_2bw\":$sw,\"period_2bw\":$pw}")
+  awk -v m="$m" -v f="$f" -v w="$w" -v o="$one" -v t="$two" -v fr="$(range <"$work/rate.f$m")" -v wr="$(range <"$work/rate.w$m")" -v sf="$sf" -v sw="$sw" -v pw="$pw" \
+    'BEGIN {printf "%2d   %9.0f (%s)   %9.0f (%s)   %8.0f   %9.0f   %8.3f  %5.3f  %9.3f   %18.1f%%\n", m, f, fr, w, wr, o, t, w / f, (m + 1) / m, sf / sw, 100 * sw / pw}'
+  rows+=("{\"microbatches\":$m,\"1f1b\":$f,\"2bw\":$w,\"one\":$one,\"two_threads\":$two,\"simulated_1f1b\":$sf,\"simulated_2bw\":$sw,\"period_2bw\":$pw}")
 done
 json_result pipeline "${rows[@]}"
