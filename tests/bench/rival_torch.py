@@ -67,6 +67,9 @@ class Attention(nn.Module):
         groups = self.heads // self.kv_heads
         if groups > 1:
             k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
+        if hasattr(F, "scaled_dot_product_attention"):  # since 2.0
+            attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            return self.o(attended.transpose(1, 2).reshape(batch, time_, width))
         scores = (q @ k.transpose(-2, -1)) * (1 / math.sqrt(self.dim))
         p = F.softmax(scores.masked_fill(mask, float("-inf")), dim=-1)
         return self.o((p @ v).transpose(1, 2).reshape(batch, time_, width))
@@ -220,6 +223,7 @@ def main():
     parser.add_argument("--style", choices=("llama", "gpt2"), default="llama")
     parser.add_argument("--optimizer", choices=("adamw", "muon"), default="adamw")
     parser.add_argument("--bf16", action="store_true", help="autocast")
+    parser.add_argument("--compile", action="store_true", help="torch.compile")
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--warmup", type=int, default=3)
     parser.add_argument("--tokens", metavar="FILE")
@@ -241,13 +245,16 @@ def main():
         return
     hidden = [p for n, p in model.named_parameters() if n.startswith("layers") and p.dim() == 2]
     rest = [p for n, p in model.named_parameters() if not (n.startswith("layers") and p.dim() == 2)]
-    adamw = lambda params: torch.optim.AdamW(params, lr=8e-3, betas=(0.9, 0.95), weight_decay=0.1)
+    fused_step = {"fused": True} if torch.__version__ >= "2.4" else {}
+    adamw = lambda params: torch.optim.AdamW(params, lr=8e-3, betas=(0.9, 0.95), weight_decay=0.1, **fused_step)
     optimizers = [Muon(hidden, lr=8e-3), adamw(rest)] if args.optimizer == "muon" else [adamw(hidden + rest)]
+    if args.compile:
+        model = torch.compile(model)
     seconds, first = train(model, optimizers, shape, args.bf16, args.steps, args.warmup)
     print(
         json.dumps(
             {
-                "program": f"PyTorch {torch.__version__}",
+                "program": f"PyTorch {torch.__version__}{' compiled' if args.compile else ''}",
                 "tokens_per_second": shape["batch"] * shape["context"] / statistics.median(seconds),
                 "first_step": first,
                 "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,

@@ -2,7 +2,8 @@
 # Tokens per second of every shape, style, precision and optimizer, on one core; beside them GFLOP/s and their share of the measured peak, peak memory, and seconds from the
 # start of the process to the end of a run of one step. With --vs-torch in turn with PyTorch on the same model, batch and optimizer on the same core, which first have to agree on
 # the loss of the same weights. Usage: tests/bench/train.sh [--vs-torch] [--rounds N] [--core N] [--style llama|gpt2] [SHAPE...]; needs the target `bench`, and for --vs-torch
-# /usr/bin/python3 with torch and h5py (not part of the tests). Rounds in which others took more than 5% of the core do not count. The last line is JSON.
+# /usr/bin/python3 with torch and h5py (not part of the tests); TORCH_PYTHON names an interpreter with another release, which runs eager and compiled, and of all the rival is the one
+# that is fastest in a short run of the row. Rounds in which others took more than 5% of the core do not count. The last line is JSON.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 source tests/bench/lib.sh
@@ -22,7 +23,9 @@ done
 [ ${#shapes[@]} -gt 0 ] || shapes=(a b c d)
 cores=$core
 export ATEN_CPU_CAPABILITY=avx512
-rival=(/usr/bin/python3 tests/bench/rival_torch.py)
+rivals=("/usr/bin/python3 tests/bench/rival_torch.py")
+[ -z "${TORCH_PYTHON:-}" ] || rivals+=("$TORCH_PYTHON tests/bench/rival_torch.py" "$TORCH_PYTHON tests/bench/rival_torch.py --compile")
+read -ra rival <<<"${rivals[0]}"
 arms=(fp32)
 grep -q avx512_bf16 /proc/cpuinfo && arms+=(bf16)
 peak=$(taskset -c "$core" "$(bench_program gemm)" --peak)
@@ -47,10 +50,29 @@ ours_start() { # ARM
   after=$(date +%s.%N)
   awk -v a="$before" -v b="$after" 'BEGIN {print b - a}' >>"$work/start.$1"
 }
+rival_options() { # SHAPE PRECISION OPTIMIZER STEPS
+  options=(--shape "$1" --style "$style" --optimizer "$3" --steps "$4")
+  [ "$1" != b ] || options+=(--warmup 1)
+  [ "$2" != bf16 ] || options+=(--bf16)
+}
+# The fastest of the rivals becomes `rival`.
+choose_rival() { # SHAPE PRECISION OPTIMIZER
+  local options one rate best=0
+  [ ${#rivals[@]} -gt 1 ] || return 0
+  rival_options "$1" "$2" "$3" 5
+  for one in "${rivals[@]}"; do
+    # shellcheck disable=SC2086 # an interpreter and its arguments
+    rate=$(taskset -c "$core" $one "${options[@]}" 2>/dev/null | number tokens_per_second) || rate=0
+    echo "# $1 $style $2 $3: ${one/tests\/bench\/rival_torch.py/}: $rate tokens/s"
+    if awk -v r="$rate" -v b="$best" 'BEGIN {exit !(r > b)}'; then
+      best=$rate
+      read -ra rival <<<"$one"
+    fi
+  done
+}
 theirs() { # ARM SHAPE PRECISION OPTIMIZER
-  local options=(--shape "$2" --style "$style" --optimizer "$4" --steps "$steps")
-  [ "$2" != b ] || options+=(--warmup 1)
-  [ "$3" != bf16 ] || options+=(--bf16)
+  local options
+  rival_options "$2" "$3" "$4" "$steps"
   alone "$1" taskset -c "$core" "${rival[@]}" "${options[@]}" || return 1
   number tokens_per_second <"$work/out.$1" >>"$work/rate.$1"
   number first_step <"$work/out.$1" >>"$work/start.$1"
@@ -103,6 +125,7 @@ for shape in "${shapes[@]}"; do
         arm=$shape-$style-$precision-$optimizer
         run_file "$precision" "$optimizer" "$steps" >"$work/run.json"
         run_file "$precision" "$optimizer" 1 >"$work/one.json"
+        ! $torch || choose_rival "$shape" "$precision" "$optimizer"
         for ((round = 1; round <= rounds; round++)); do
           again ours "$arm"
           ours_start "$arm"
