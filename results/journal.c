@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/clock.h"
 #include "core/base/fs.h"
 #include "core/base/memory.h"
 #include "results/journal_format.h"
@@ -21,7 +22,12 @@ struct pl_journal {
   uint64_t length; /* of the whole records */
   bool torn;       /* a failed write left bytes beyond `length` that could not be cut off yet */
   bool started;    /* the start step is written */
+  char *waiting;   /* [GATHERED records] that are to be written together; NULL: none ever */
+  size_t waiting_bytes;
+  double gather, since; /* seconds that they may wait; clock: of the first */
 };
+
+enum { GATHERED = 64 };
 
 /* One write(2). After a failure the file ends with a whole record again, so that a later attempt can go on. */
 static pl_status append(pl_journal *j, const void *bytes, size_t count, pl_err *e) {
@@ -41,9 +47,21 @@ static pl_status append(pl_journal *j, const void *bytes, size_t count, pl_err *
   return st;
 }
 
+static pl_status write_waiting(pl_journal *j, pl_err *e) {
+  const size_t bytes = j->waiting_bytes;
+  j->waiting_bytes = 0;
+  return bytes > 0 ? append(j, j->waiting, bytes, e) : PL_OK;
+}
+
 static pl_status append_record(pl_journal *j, pl_journal_record r, const double *values, pl_err *e) {
+  const size_t size = PL_RECORD_SIZE(j->width);
   pl_journal_record_pack(&r, values, j->width, j->raw);
-  return append(j, j->raw, PL_RECORD_SIZE(j->width), e);
+  if (!j->waiting) return append(j, j->raw, size, e);
+  const double now = pl_clock_seconds();
+  if (j->waiting_bytes == 0) j->since = now;
+  memcpy(j->waiting + j->waiting_bytes, j->raw, size);
+  j->waiting_bytes += size;
+  return j->waiting_bytes == GATHERED * size || now - j->since >= j->gather ? write_waiting(j, e) : PL_OK;
 }
 
 static pl_status append_attempt(pl_journal *j, int64_t start_step, pl_err *e) {
@@ -110,8 +128,14 @@ pl_status pl_journal_open(const char *path, pl_journal **out, pl_err *e) {
   return pl_journal_open_as(path, &pl_journal_of_points, PL_SERIES_COUNT, 1, out, e);
 }
 
+pl_status pl_journal_gather(pl_journal *j, double seconds, pl_err *e) {
+  j->gather = seconds;
+  return j->waiting ? PL_OK : pl_alloc(GATHERED, PL_RECORD_SIZE(j->width), "records of a journal", &j->waiting, e);
+}
+
 void pl_journal_close(pl_journal *j) {
   if (!j) return;
+  pl_free(j->waiting);
   if (j->fd >= 0) close(j->fd);
   pl_free(j->raw);
   pl_free(j->path);
@@ -136,7 +160,9 @@ pl_status pl_journal_write(void *journal, const pl_point *p, pl_err *e) {
 
 pl_status pl_journal_sync(void *journal, uint64_t *length, pl_err *e) {
   pl_journal *j = journal;
+  const pl_status st = write_waiting(j, e);
   *length = j->length;
+  if (st != PL_OK) return st;
   if (fsync(j->fd) == 0) return PL_OK;
   return pl_fail(e, PL_FAIL, "%s: cannot be synced to disk: %s", j->path, strerror(errno));
 }

@@ -1,5 +1,5 @@
-/* The journal: the truth about a run's curves. Checksummed fixed-size records, one write(2) each; killing the writer
- * loses at most the last one. */
+/* The journal: the truth about a run's curves. Checksummed fixed-size records, written whole; killing the writer loses
+ * at most the last one, or those of the time that pl_journal_gather names. */
 #ifndef PL_RESULTS_JOURNAL_H
 #define PL_RESULTS_JOURNAL_H
 
@@ -10,6 +10,10 @@
 PL_MUST_CHECK pl_status pl_journal_open(const char *path, pl_journal **out, pl_err *e);
 void pl_journal_close(pl_journal *j);
 int64_t pl_journal_attempt(const pl_journal *j);
+
+/* From now on records are written together: when the first that waits is older than that, when there is no room for
+ * more, and before a sync; closing drops those that wait. Without it each record is written at once. */
+PL_MUST_CHECK pl_status pl_journal_gather(pl_journal *j, double seconds, pl_err *e);
 
 /* The sink functions over a pl_journal as self. */
 pl_status pl_journal_write(void *journal, const pl_point *p, pl_err *e);

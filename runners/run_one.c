@@ -42,6 +42,8 @@ typedef struct run_state {
 } run_state;
 
 enum { CURVES_SECONDS = 60 };
+static const double GATHER_SECONDS =
+    0.005; /* of the journal: steps of a few microseconds need not each reach the file */
 
 static void say(void *self, const char *line) {
   run_state *r = self;
@@ -208,6 +210,7 @@ static pl_status open_parts(run_state *r, pl_err *e) {
   const pl_run_config *c = &r->config;
   pl_status st = PL_OK;
   PL_TRY(pl_journal_open(r->journal_path, &r->journal, e));
+  PL_TRY(pl_journal_gather(r->journal, GATHER_SECONDS, e));
   PL_TRY(open_log(r, e));
   if (r->args->note != NULL) say(r, r->args->note);
   PL_TRY(pl_device_open(pl_device_name(c), (pl_precision)c->root.precision, (size_t)c->root.threads, &r->device, e));
@@ -325,9 +328,16 @@ static pl_status attempt(const pl_run_one_args *args, pl_run_one_result *out, bo
   *led = r.led;
   if (st != PL_OK) {
     pl_err ignored = {0};
+    const bool owned = is_owned(&r);
+    uint64_t length;
     out->state = PL_RUN_FAILED;
+    if (!owned && e != NULL) { /* whatever it says: who took the run over may have removed what this one was writing */
+      *e = (pl_err){0};
+      st = lost(e);
+    }
     if (r.log != NULL && e != NULL) say(&r, e->text);
-    if (is_owned(&r))
+    if (owned && r.journal != NULL) (void)!pl_journal_sync(r.journal, &length, &ignored);
+    if (owned)
       (void)!pl_run_write_result(args->sweep_dir, args->id, PL_RUN_FAILED, NULL, e != NULL ? e->text : "", &ignored);
   }
   pl_heartbeat_stop(r.heartbeat);

@@ -48,6 +48,43 @@ static void points_come_back(void **state) {
   pl_curve_free(&c);
 }
 
+static void write_points(pl_journal *j, int64_t first, int64_t last) {
+  pl_err e = {0};
+  for (int64_t step = first; step <= last; step++) {
+    const pl_point p = point_at(step, pl_journal_attempt(j));
+    assert_int_equal(pl_journal_write(j, &p, &e), PL_OK);
+  }
+}
+
+/* By a sync, when there is no room for more, and when they have waited long enough. */
+static void gathered_points_are_written_together(void **state) {
+  char path[256];
+  pl_journal *j;
+  pl_err e = {0};
+  uint64_t length;
+  in_temp(state, "journal", path);
+  assert_int_equal(pl_journal_open(path, &j, &e), PL_OK);
+  assert_int_equal(pl_journal_gather(j, 1e9, &e), PL_OK);
+  write_points(j, 1, 10);
+  assert_int_equal(pl_journal_last_step(path), -1);
+  assert_int_equal(pl_journal_sync(j, &length, &e), PL_OK);
+  assert_int_equal(pl_journal_last_step(path), 10);
+  assert_int_equal(length, HEADER + 12 * RECORD); /* two records of the attempt */
+  write_points(j, 11, 80);
+  assert_int_equal(pl_journal_last_step(path), 74);
+  assert_int_equal(pl_journal_gather(j, 0, &e), PL_OK);
+  write_points(j, 81, 81);
+  assert_int_equal(pl_journal_last_step(path), 81);
+  assert_int_equal(pl_journal_gather(j, 1e9, &e), PL_OK);
+  write_points(j, 82, 83);
+  pl_journal_close(j);
+  pl_curve c = read_curve(path);
+  assert_int_equal(c.count, 81);
+  assert_int_equal(c.damaged, 0);
+  for (size_t i = 0; i < 81; i++) assert_point(&c.rows[i].point, (int64_t)i + 1, 1);
+  pl_curve_free(&c);
+}
+
 /* Checkpoint at 60, log reaches 73, kill, resume to 100. */
 static void resume_has_no_point_twice(void **state) {
   char path[256];
@@ -369,6 +406,7 @@ static void sync_gives_the_length_and_open_the_one_found(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       IN_TEMP(points_come_back),
+      IN_TEMP(gathered_points_are_written_together),
       IN_TEMP(resume_has_no_point_twice),
       IN_TEMP(later_attempts_drop_what_lies_beyond_their_start),
       IN_TEMP(a_writer_of_an_older_attempt_does_not_count),
