@@ -31,6 +31,7 @@ static pl_status add_job(pl_plan *p, const pl_sweep_run *run, double cost, const
   job->steps = run->config->train.steps;
   job->batch_tokens = run->config->train.batch_tokens;
   job->threads = run->config->root.threads;
+  job->on_gpu = strcmp(pl_device_name(run->config), "cuda") == 0;
   p->count++;
   return PL_OK;
 }
@@ -228,4 +229,14 @@ void pl_plan_free(pl_plan *p) {
 bool pl_job_is_open(const pl_job *j) {
   return j->state == PL_RUN_PENDING || j->state == PL_RUN_FAILED || j->state == PL_RUN_STOPPED ||
          j->state == PL_RUN_LOST;
+}
+
+const pl_job *pl_plan_needs_gpu(const pl_plan *p) {
+  for (size_t i = 0; i < p->count; i++) {
+    pl_job now = p->jobs[i];
+    if (!now.on_gpu) continue;
+    now.state = pl_run_state_of(p->dir, now.id);
+    if (pl_job_is_open(&now)) return &p->jobs[i];
+  }
+  return NULL;
 }

@@ -12,6 +12,7 @@
 typedef struct pl_job {
   uint64_t index, id;
   int64_t steps, batch_tokens, threads;
+  bool on_gpu; /* its device is a GPU */
   double cost; /* estimated floating-point operations */
   char *label; /* axis values */
   pl_run_state state;
@@ -50,5 +51,8 @@ void pl_plan_free(pl_plan *p);
 
 /* True for runs that a new invocation starts: pending, failed, stopped, lost. */
 bool pl_job_is_open(const pl_job *j);
+
+/* The first run on a GPU that has not ended, also before the plan is frozen; NULL: none. */
+const pl_job *pl_plan_needs_gpu(const pl_plan *p);
 
 #endif

@@ -12,6 +12,6 @@ pl_registries pl_registries_all(void) {
 }
 
 const char *pl_device_name(const pl_run_config *c) {
-  static const char *const names[] = {"cpu", "paranoid"};
+  static const char *const names[] = {"cpu", "paranoid", "cuda"};
   return names[c->root.device];
 }

@@ -2,7 +2,7 @@
 
 build_packages=(gcc libc6-dev cmake ninja-build pkg-config git libjansson-dev libxxhash-dev libhdf5-dev libopenblas-serial-dev
   librandom123-dev libcmocka-dev libopenmpi-dev)
-test_packages=(procps iproute2 munge slurm-wlm gnuplot-nox hdf5-tools python3-h5py python3-pandas clang-format-14 openmpi-bin
+test_packages=(g++ procps iproute2 munge slurm-wlm gnuplot-nox hdf5-tools python3-h5py python3-pandas clang-format-14 openmpi-bin
   chromium chromium-driver)
 
 # missing_packages NAME...: those that are not installed, one per line.

@@ -6,8 +6,8 @@ cd "$(dirname "$0")/.."
 
 install_packages "${build_packages[@]}" "${test_packages[@]}"
 build asan
-echo "== unit, conformance and bad-input tests under AddressSanitizer and UndefinedBehaviorSanitizer"
-ctest --test-dir build/asan -L 'unit|conform|cases' -LE slow -j "$(nproc)" --output-on-failure
+echo "== unit, conformance, bad-input tests and CUDA kernels on the host under AddressSanitizer and UndefinedBehaviorSanitizer"
+ctest --test-dir build/asan -L 'unit|conform|cases|cuda' -LE 'slow|mpi' -j "$(nproc)" --output-on-failure
 build ci
 echo "== all tests"
 ctest --test-dir build/release -LE slow -j "$(nproc)" --output-on-failure

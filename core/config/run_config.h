@@ -65,7 +65,7 @@ typedef struct pl_root_config {
   bool simulate_only; /* lets `lagged` use a global clip or a tied head on a per-stage profile */
   int precision;      /* pl_precision */
   int64_t threads;    /* that compute one process */
-  int device;         /* cpu, paranoid */
+  int device;         /* cpu, paranoid, cuda */
 } pl_root_config;
 
 /* The rows of the root, train and pipeline tables that a run states; each is closed by PL_END. */

@@ -4,7 +4,7 @@
 #include "core/device/device.h"
 
 static const char *const precisions[] = {[PL_PRECISION_FP32] = "fp32", [PL_PRECISION_BF16] = "bf16", NULL};
-static const char *const devices[] = {"cpu", "paranoid", NULL};
+static const char *const devices[] = {"cpu", "paranoid", "cuda", NULL};
 static const char *const delay_words[] = {[PL_DELAY_PIPEDREAM] = "pipedream", NULL};
 static const char *const clip_scopes[] = {[PL_CLIP_GLOBAL] = "global", [PL_CLIP_STAGE] = "stage", NULL};
 static const char *const decay_forms[] = {[PL_DECAY_DECOUPLED] = "decoupled", [PL_DECAY_L2] = "l2", NULL};
@@ -33,7 +33,7 @@ const pl_param pl_root_params[] = {
     {ROOT(threads), .type = PL_INT, .def = 1, .min = 1, .max = PL_MAX_THREADS,
      .help = "that compute one process of a run; with several the last bits of results differ from those of one"},
     {ROOT(device), .type = PL_CHOICE, .choices = devices,
-     .help = "where the arithmetic runs; paranoid checks every access, for tests"},
+     .help = "where the arithmetic runs: cpu, cuda (a GPU), or paranoid, which checks every access, for tests"},
     {0},
 };
 

@@ -4,6 +4,7 @@
 
 #include "core/base/memory.h"
 #include "core/device/cpu/cpu.h"
+#include "core/device/cuda_module.h"
 
 typedef struct device_type {
   const char *name;
@@ -14,7 +15,16 @@ typedef struct device_type {
 static const device_type types[] = {
     {"cpu", pl_cpu_open, pl_cpu_close},
     {"paranoid", pl_paranoid_open, pl_paranoid_close},
+#ifndef PL_F64
+    {"cuda", pl_cuda_load, pl_cuda_unload},
+#endif
 };
+
+#ifdef PL_F64
+#define ALLOWED "cpu, paranoid"
+#else
+#define ALLOWED "cpu, paranoid, cuda"
+#endif
 
 static const device_type *find(const char *name) {
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
@@ -27,7 +37,7 @@ pl_status pl_device_open(const char *name, pl_precision precision, size_t thread
   pl_device *d = NULL;
   *out = NULL;
   const device_type *type = find(name);
-  if (!type) return pl_fail(e, PL_BAD, "device is \"%s\"; this build has cpu and paranoid", name);
+  if (!type) return pl_fail(e, PL_BAD, "device is \"%s\"; allowed: " ALLOWED, name);
   PL_TRY(pl_alloc(1, sizeof *d, "the device", &d, e));
   d->precision = precision;
   d->threads = threads;

@@ -28,7 +28,7 @@ typedef enum pl_precision { PL_PRECISION_FP32, PL_PRECISION_BF16 } pl_precision;
 /* Every member is REQUIRED unless marked OPTIONAL; an OPTIONAL one may be NULL and is then composed from required ones
  * by its caller. */
 typedef struct pl_ops {
-  const char *name; /* "cpu", "paranoid" */
+  const char *name; /* "cpu", "paranoid", "cuda" */
   /* Elements of an array that stay in the cache from one elementwise operation to the next; 0: no limit. */
   size_t stretch;
   bool on_host; /* the host may read and write the device's memory */
@@ -36,10 +36,15 @@ typedef struct pl_ops {
   /* Memory. alloc: zeroed (paranoid: NaN), PL_ALIGN-aligned; the message names `what` and the bytes. */
   pl_status (*alloc)(pl_device *d, size_t bytes, const char *what, void **out, pl_err *e);
   void (*free)(pl_device *d, void *p);
+  /* OPTIONAL: one line about what alloc has given so far and what there is, for a memory that is not the host's. */
+  void (*memory)(pl_device *d, char *line, size_t size);
   void (*upload)(pl_device *d, void *to_device, const void *from_host, size_t bytes);
   void (*download)(pl_device *d, void *to_host, const void *from_device, size_t bytes); /* synchronises */
   void (*copy)(pl_device *d, void *to, const void *from, size_t bytes);                 /* device to device */
   void (*zero)(pl_device *d, void *p, size_t bytes);
+  /* PL_FAIL with the device's own words once anything went wrong on it, which the operations cannot say; numbers that
+   * were read since are then not to be used. Does not synchronise: it knows of what was read from the device. */
+  pl_status (*check)(pl_device *d, pl_err *e);
 
   /* c[m,n] = alpha * op(a)[m,k] * op(b)[k,n] + beta * c; op(x) = x or its transpose; ld* = row stride of the stored
    * matrix. beta 0 does not read c. */
@@ -111,7 +116,11 @@ typedef struct pl_ops {
                           pl_real *out);                                     /* out = s x - v; out may be x */
   double (*sum_squares)(pl_device *d, size_t n, const pl_real *x);           /* in double; synchronises */
   double (*dot)(pl_device *d, size_t n, const pl_real *x, const pl_real *y); /* in double; synchronises */
-  double (*sum_double)(pl_device *d, size_t n, const double *x);             /* ascending; synchronises */
+  double (*sum_double)(pl_device *d, size_t n, const double *x);             /* synchronises */
+  /* OPTIONAL: squared norms of `count` parts of x into out, which is the host's: part i begins at offset[i] and has
+   * size[i] elements. For devices where asking for each alone takes longer than the sum; synchronises. */
+  void (*sum_squares_parts)(pl_device *d, size_t count, const size_t *offset, const size_t *size, const pl_real *x,
+                            double *out);
 
   /* Optimizer steps: write the displacement u (learning rate included), update the state in place. bias1 = 1 - beta1^t,
    * bias2 = 1 - beta2^t. */
@@ -131,8 +140,9 @@ struct pl_device {
   char kernel[96];            /* what computes: "avx512, OpenBLAS 0.3.21 SkylakeX"; recorded in meta.json */
 };
 
-/* Opens "cpu" or "paranoid" (the CPU made hostile, for tests: a wrong argument aborts the process); PL_BAD for a device
- * that this build or machine does not have, and for bf16 where it has no instructions for it. The kernels are chosen
+/* Opens "cpu", "paranoid" (the CPU made hostile, for tests: a wrong argument aborts the process) or "cuda" (a GPU, by
+ * core/device/cuda, which is in a file of its own beside the program); PL_BAD for a device that this build or machine
+ * does not have, and for bf16 where it has no instructions for it. The kernels are chosen
  * once, here: the best that the machine has, or those that the environment variable PIPELAG_ISA names (base, avx2,
  * avx512; PL_BAD when they are absent). The BLAS chooses its own (OPENBLAS_CORETYPE). With several threads the larger
  * operations run on all of them and products in full precision are made without the BLAS, so that last bits differ from

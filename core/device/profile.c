@@ -198,6 +198,11 @@ static void adamw(pl_device *d, size_t n, const pl_real *g, double beta1, double
   PASS(optimizer, 0, adamw, n, g, beta1, beta2, bias1, bias2, eps, lr, m, v, u);
 }
 
+static void sum_squares_parts(pl_device *d, size_t count, const size_t *offset, const size_t *size, const pl_real *x,
+                              double *out) {
+  PASS(vectors, 0, sum_squares_parts, count, offset, size, x, out);
+}
+
 static void momentum(pl_device *d, size_t n, const pl_real *g, double mu, double take, bool nesterov,
                      double take_direct, double lr, pl_real *buf, pl_real *u) {
   PASS(optimizer, 0, momentum, n, g, mu, take, nesterov, take_direct, lr, buf, u);
@@ -235,6 +240,7 @@ static void wrap(pl_ops *ops) {
   ops->sum_squares = sum_squares;
   ops->dot = dot;
   ops->sum_double = sum_double;
+  if (ops->sum_squares_parts) ops->sum_squares_parts = sum_squares_parts;
   ops->adamw = adamw;
   ops->momentum = momentum;
 }

@@ -43,14 +43,17 @@ typedef struct pl_world_type {
 
   /* Sums an array of `size` elements over `count` different ranks, in their order ((a0 + a1) + a2 ...), so that every
    * one of them has the same bits. Opened by those ranks alone, each with the same list, and by each in the same order
-   * among its other sums. One sum at a time. */
+   * among its other sums. Between GPUs it goes the way that the first transport has chosen, before there is one by the
+   * hosts. One sum at a time. */
   pl_status (*sum_open)(pl_world *w, pl_device *device, const size_t *ranks, size_t count, size_t size, pl_sum **out,
                         pl_err *e);
   pl_status (*sum_begin)(pl_sum *s, pl_real *array, pl_err *e); /* borrows it until the sum is ready */
   pl_status (*sum_ready)(pl_sum *s, bool *ready, pl_err *e);
   void (*sum_close)(pl_sum *s); /* NULL allowed */
 
-  /* Messages between the stages of this rank's replica. Collective. */
+  /* Messages between the stages of this rank's replica. Collective. Between GPUs directly where every rank can and has
+   * one to itself, unless the environment variable PIPELAG_NCCL of any is "off" (PL_BAD unless on or off); else by the
+   * hosts. */
   pl_status (*transport)(pl_world *w, const pl_grid *g, const pl_transport_args *args, pl_transport **out, pl_err *e);
 
   /* Moves on what is on its way; cheap when nothing is. PL_FAIL on rank 0 when another rank has reported a failure:
@@ -63,12 +66,16 @@ typedef struct pl_world_type {
   void (*close)(pl_world *w); /* collective; NULL allowed */
 } pl_world_type;
 
+enum { PL_WORLD_NOTE = 320 };
+
 /* Implementations start with it. */
 struct pl_world {
   const pl_world_type *type;
   size_t rank, size;
   double waited; /* seconds spent in progress, in the calls above and in those of its transports since the start, those
                     that block included */
+  char note[PL_WORLD_NOTE]; /* how arrays travel between the ranks' GPUs, the same on all ranks, worth a log; "" before
+                               the first transport of such a device */
 };
 
 /* This process alone. */

@@ -48,6 +48,7 @@ static pl_status write_content(int fd, const char *path, const pl_stage_header *
   for (size_t i = 0; i < stage->kept_count; i++) {
     const pl_real *from = staging ? staging : stage->kept[i];
     if (staging) stage->device->ops->download(stage->device, staging, stage->kept[i], bytes);
+    PL_TRY(stage->device->ops->check(stage->device, e));
     *checksum = pl_hash_join(*checksum, pl_hash(from, bytes));
     PL_TRY(pl_write_all(fd, from, bytes, path, e));
   }

@@ -42,6 +42,18 @@ out:
   return st;
 }
 
+static pl_status add_spans(pl_stage *s, pl_err *e) {
+  const size_t count = s->layout->count;
+  if (!s->device->ops->sum_squares_parts) return PL_OK;
+  pl_status st = pl_alloc(2 * count, sizeof *s->spans, "the list of a stage's segments", &s->spans, e);
+  for (size_t i = 0; st == PL_OK && i < count; i++) {
+    const pl_segment *g = &s->layout->segments[i];
+    s->spans[i] = g->offset;
+    s->spans[count + i] = g->tied_copy ? 0 : g->rows * g->cols;
+  }
+  return st;
+}
+
 pl_status pl_stage_create(const pl_stage_args *args, pl_stage *out, pl_err *e) {
   pl_status st = PL_OK;
   const pl_section *section = &args->config->optimizer;
@@ -55,6 +67,7 @@ pl_status pl_stage_create(const pl_stage_args *args, pl_stage *out, pl_err *e) {
                     .parameters = pl_layout_parameters(layout),
                     .buffers = args->buffers,
                     .replicas = args->replicas};
+  PL_TRY(add_spans(out, e));
   PL_TRY(add_kept(out, args->config, args->depth, e));
   PL_TRY(pl_alloc(grads, sizeof *out->grads, "the list of a stage's arrays", &out->grads, e));
   for (; out->grad_count < grads; out->grad_count++)
@@ -79,6 +92,7 @@ void pl_stage_free(pl_stage *s) {
   free_list(s, s->grads, s->grad_count);
   free_list(s, s->kept, s->kept_count);
   pl_free(s->window);
+  pl_free(s->spans);
   *s = (pl_stage){0};
 }
 
@@ -106,6 +120,7 @@ void pl_stage_view(const pl_stage *s, const pl_segment *segment, size_t at, size
   *layout = (pl_layout){.segments = part, .count = 1, .size = n, .grad_size = n};
   *view = *s;
   view->layout = layout;
+  view->spans = NULL;
   view->u = s->u_size == s->layout->size ? s->u + first : s->u;
   view->u_size = n;
   for (size_t i = 0; i < s->kept_count; i++) s->window[i] = s->kept[i] + first;
@@ -123,8 +138,24 @@ static size_t stretch_of(const pl_device *d, size_t n) {
   return d->ops->stretch > 0 && d->ops->stretch < n ? d->ops->stretch : n;
 }
 
+static void squares_at_once(const pl_stage *s, const pl_real *array, double *out) {
+  const size_t count = s->layout->count;
+  s->device->ops->sum_squares_parts(s->device, count, s->spans, s->spans + count, array, out);
+}
+
+static void distances_at_once(const pl_stage *s, const pl_real *x, const pl_real *y, double *out) {
+  const pl_ops *ops = s->device->ops;
+  ops->copy(s->device, s->u, x, s->layout->size * sizeof *x);
+  ops->axpby(s->device, s->layout->size, -1, y, 1, s->u);
+  squares_at_once(s, s->u, out);
+}
+
 void pl_stage_distances(const pl_stage *s, const pl_real *x, const pl_real *y, double *out) {
   const pl_ops *ops = s->device->ops;
+  if (s->spans) {
+    distances_at_once(s, x, y, out);
+    return;
+  }
   for (size_t i = 0; i < s->layout->count; i++) {
     const pl_segment *g = &s->layout->segments[i];
     const size_t n = g->rows * g->cols, stretch = stretch_of(s->device, n);
@@ -147,7 +178,8 @@ double pl_stage_square(pl_device *d, size_t n, const pl_real *x) {
 
 void pl_stage_squares(const pl_stage *s, const pl_real *array, double *out) {
   const pl_profile_part before = pl_profile_enter(s->device, PL_PROFILE_clip);
-  for (size_t i = 0; i < s->layout->count; i++) {
+  if (s->spans) squares_at_once(s, array, out);
+  for (size_t i = 0; !s->spans && i < s->layout->count; i++) {
     const pl_segment *g = &s->layout->segments[i];
     out[i] = g->tied_copy ? 0 : pl_stage_square(s->device, g->rows * g->cols, array + g->offset);
   }

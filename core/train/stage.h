@@ -29,6 +29,8 @@ typedef struct pl_stage {
   pl_real **kept;
   size_t kept_count;
   pl_real **window; /* [kept_count] the same from one element on, of a stretch */
+  size_t *spans;    /* [2 * segments] where they begin, then their sizes, 0 for tied copies; NULL where the device sums
+                       them one by one */
 } pl_stage;
 
 typedef struct pl_stage_args {

@@ -64,6 +64,13 @@ out:
   return st;
 }
 
+static void say_memory(const pl_trainer_args *a) {
+  char line[1024];
+  if (!a->device->ops->memory) return;
+  a->device->ops->memory(a->device, line, sizeof line);
+  say(a, line);
+}
+
 /* Who failed, where there are several; another rank's report says so already. */
 static pl_status name_rank(const pl_training *t, pl_status st, pl_err *e) {
   if (st == PL_OK || e == NULL || t->world->size == 1 || strncmp(e->text, "rank ", 5) == 0) return st;
@@ -154,6 +161,8 @@ pl_status pl_train_weights(const pl_trainer_args *args, pl_outcome *out, pl_real
   PL_TRY(pl_alloc(1, sizeof *t, "the training", &t, e));
   PL_TRY(pl_training_open(args, t, e));
   t->began = began;
+  say_memory(args);
+  if (t->world->note[0] != '\0') say(args, t->world->note);
   if (args->say) PL_TRY(pl_rule_table_say(t->config, t->layout, t->stages, args->say, args->say_self, e));
   PL_TRY(loop(t, out, e));
   fill_outcome(t, out);

@@ -303,21 +303,22 @@ out:
 }
 
 static void close_work(pl_training *t, pl_work *w) {
-  const pl_world_type *world = t->world->type;
   if (w->in) t->args->device->ops->free(t->args->device, w->in);
   if (w->out) t->args->device->ops->free(t->args->device, w->out);
-  world->sum_close(w->reduce);
-  world->sum_close(w->tie);
 }
 
 void pl_training_close(pl_training *t) {
   if (!t->world) return;
   for (size_t p = 0; p < PL_MAX_STAGES; p++) (void)!pl_trace_close(t->trace[p], NULL);
   pl_board_destroy(t->board);
-  for (size_t d = 0; t->replica && d < t->replicas; d++) {
-    pl_engine_destroy(t->replica[d].engine);
+  /* What moves arrays first: while an exchange is under way, freeing memory of a GPU would wait for it. */
+  for (size_t d = 0; t->replica && d < t->replicas; d++)
     if (t->replica[d].transport) t->replica[d].transport->type->destroy(t->replica[d].transport);
+  for (size_t s = 0; s < t->stages; s++) {
+    t->world->type->sum_close(t->work[s].reduce);
+    t->world->type->sum_close(t->work[s].tie);
   }
+  for (size_t d = 0; t->replica && d < t->replicas; d++) pl_engine_destroy(t->replica[d].engine);
   for (size_t s = 0; s < t->stages; s++) {
     close_work(t, &t->work[s]);
     if (pl_training_owns(t, s)) pl_stage_free(&t->stage[s]);

@@ -106,7 +106,8 @@ static pl_status publish_gradient(pl_training *t, size_t s, pl_err *e) {
   w->norm = sqrt(sum);
   w->finite = isfinite(w->norm) && isfinite(f.numbers[PL_FRAME_LOSS]);
   w->phase = PL_WORK_READY;
-  return pl_board_written(t->board, update_round(update), e);
+  const pl_status st = stage->device->ops->check(stage->device, e);
+  return st == PL_OK ? pl_board_written(t->board, update_round(update), e) : st;
 }
 
 /* A tied copy on another delay than its original follows that: it counts. */
@@ -175,6 +176,7 @@ static pl_status validate_one(pl_training *t, size_t s, size_t batches, bool *do
       if (pass == 1 && i == 0) pl_step_y(t->config, stage);
       w->val[pass] += pl_evaluation_pass(&t->evaluation, s, pass == 0 ? pl_ring_newest(&stage->ring) : stage->u, i,
                                          s > 0 ? w->in : NULL, s < last_stage(t) ? w->out : NULL);
+      PL_TRY(stage->device->ops->check(stage->device, e));
       w->batch++;
       w->unsent = s < last_stage(t);
     }

@@ -154,13 +154,31 @@ static size_t scratch_size(const void *section, const pl_layout *l) {
   return largest;
 }
 
+enum { WINDOW = 32 }; /* groups whose norms are asked for together */
+
+/* Squared norms of the groups in u. */
+static void norms(const pl_optimizer_call *c, const group *groups, size_t count, double *squares) {
+  size_t offset[3 * WINDOW], size[3 * WINDOW], parts = 0;
+  double part[3 * WINDOW];
+  for (size_t i = 0; i < count; i++)
+    for (size_t j = 0; j < groups[i].count; j++, parts++) {
+      offset[parts] = groups[i].first[j].offset;
+      size[parts] = groups[i].first[j].rows * groups[i].cols;
+    }
+  if (c->device->ops->sum_squares_parts)
+    c->device->ops->sum_squares_parts(c->device, parts, offset, size, c->u, part);
+  else
+    for (size_t i = 0; i < parts; i++) part[i] = c->device->ops->sum_squares(c->device, size[i], c->u + offset[i]);
+  for (size_t i = 0, at = 0; i < count; i++) {
+    squares[i] = 0;
+    for (size_t j = 0; j < groups[i].count; j++) squares[i] += part[at++];
+  }
+}
+
 /* u of the group holds the momentum step and becomes the displacement. */
-static void orthogonalise(const config *o, const pl_optimizer_call *c, const group *g) {
+static void orthogonalise(const config *o, const pl_optimizer_call *c, const group *g, double squares) {
   pl_device *d = c->device;
   pl_muon_convention convention = (pl_muon_convention)o->scale;
-  double squares = 0;
-  for (size_t i = 0; i < g->count; i++)
-    squares += d->ops->sum_squares(d, g->first[i].rows * g->cols, c->u + g->first[i].offset);
   double inverse = 1 / pl_muon_normaliser(convention, sqrt(squares));
   size_t at = 0;
   for (size_t i = 0; i < g->count; i++) {
@@ -177,6 +195,12 @@ static void orthogonalise(const config *o, const pl_optimizer_call *c, const gro
     d->ops->axpby(d, n, step, result + at, 0, c->u + g->first[i].offset);
     at += n;
   }
+}
+
+static void orthogonalise_all(const config *o, const pl_optimizer_call *c, const group *groups, size_t count) {
+  double squares[WINDOW];
+  norms(c, groups, count, squares);
+  for (size_t i = 0; i < count; i++) orthogonalise(o, c, &groups[i], squares[i]);
 }
 
 /* A segment with the padding behind it, which is written too: it must stay 0 in u. */
@@ -199,10 +223,15 @@ static void displace(const void *section, const pl_optimizer_call *c) {
       pl_adam_displace(&o->adam, c->device, span(l, i), c->g + at, c->t, c->lr * lr_scale(o, s), c->state[0] + at,
                        c->state[1] + at, c->u + at);
   }
+  group groups[WINDOW];
+  size_t count = 0;
   for (size_t i = 0; i < l->count;) {
     group g = takes_muon(&l->segments[i]) ? group_at(o, l, i) : (group){.count = 1};
-    if (g.first) orthogonalise(o, c, &g);
+    if (g.first) groups[count++] = g;
     i += g.count;
+    if (count < WINDOW && i < l->count) continue;
+    orthogonalise_all(o, c, groups, count);
+    count = 0;
   }
 }
 

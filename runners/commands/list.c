@@ -1,8 +1,9 @@
-/* pipelag list [KIND [NAME]]: components with their parameters, defaults and sources. */
+/* pipelag list [KIND [NAME]]: components with their parameters, defaults and sources; the devices of this machine. */
 #include <stdio.h>
 #include <string.h>
 
 #include "runners/command.h"
+#include "runners/devices_view.h"
 #include "runners/registries.h"
 #include "runners/say.h"
 
@@ -52,7 +53,8 @@ static const kind *find_kind(const kind *kinds, const char *text, pl_err *e) {
   }
   size_t near = pl_nearest(text, names, KINDS);
   pl_fail(e, PL_BAD,
-          "list: unknown kind \"%s\"%s%s%s; allowed: models, datasets, optimizers, corrections, lr_schedules, run",
+          "list: unknown kind \"%s\"%s%s%s; allowed: models, datasets, optimizers, corrections, lr_schedules, run, "
+          "devices",
           text, near == SIZE_MAX ? "" : "; did you mean \"", near == SIZE_MAX ? "" : names[near],
           near == SIZE_MAX ? "" : "\"?");
   return NULL;
@@ -71,38 +73,63 @@ static pl_status list_one_kind(const pl_options *o, const kind *kinds, pl_str *o
   return PL_OK;
 }
 
+static void list_all(const kind *kinds, pl_str *out) {
+  for (size_t i = 0; i < KINDS; i++) list_kind(&kinds[i], out);
+  pl_str_append(out, "run\n  keys at the root, in `train` and in `pipeline`: pipelag list run\n");
+  pl_str_append(out, "devices\n  where runs can train on this machine: pipelag list devices\n");
+}
+
+static void list_run(pl_str *out) {
+  pl_str_append(out, "run\n");
+  describe_table(pl_root_params, out);
+  pl_str_append(out, "run: train\n");
+  describe_table(pl_train_params, out);
+  pl_str_append(out, "run: pipeline\n");
+  describe_table(pl_pipeline_params, out);
+  pl_str_append(out, "run: model, data, optimizer, train.lr_schedule, correction\n  a name or an object with \"type\": "
+                     "pipelag list models, datasets, optimizers, lr_schedules, corrections\n");
+}
+
+static void list_devices(bool json, pl_str *out) {
+  if (!json) {
+    pl_devices_write(out);
+    return;
+  }
+  pl_json *devices = pl_devices_json();
+  out->failed |= devices == NULL;
+  if (devices != NULL) pl_json_write_canonical(devices, out);
+  pl_str_append(out, "\n");
+  pl_json_release(devices);
+}
+
 static pl_status run(const pl_options *o, pl_err *e) {
   kind kinds[KINDS];
   all_kinds(kinds);
   pl_str out = {0};
   pl_status st = PL_OK;
-  if (o->arg_count == 0) {
-    for (size_t i = 0; i < KINDS; i++) list_kind(&kinds[i], &out);
-    pl_str_append(&out, "run\n  keys at the root, in `train` and in `pipeline`: pipelag list run\n");
-  } else if (strcmp(o->args[0], "run") == 0 && o->arg_count > 1) {
-    st = pl_fail(e, PL_BAD, "list run: unexpected name \"%.100s\"; allowed: no name", o->args[1]);
-  } else if (strcmp(o->args[0], "run") == 0) {
-    pl_str_append(&out, "run\n");
-    describe_table(pl_root_params, &out);
-    pl_str_append(&out, "run: train\n");
-    describe_table(pl_train_params, &out);
-    pl_str_append(&out, "run: pipeline\n");
-    describe_table(pl_pipeline_params, &out);
-    pl_str_append(&out,
-                  "run: model, data, optimizer, train.lr_schedule, correction\n  a name or an object with \"type\": "
-                  "pipelag list models, datasets, optimizers, lr_schedules, corrections\n");
-  } else {
+  const char *word = o->arg_count > 0 ? o->args[0] : "";
+  const bool devices = strcmp(word, "devices") == 0, alone = devices || strcmp(word, "run") == 0;
+  if (o->json && !devices)
+    st = pl_fail(e, PL_BAD, "list: saw --json; allowed: with `devices` alone");
+  else if (alone && o->arg_count > 1)
+    st = pl_fail(e, PL_BAD, "list %s: unexpected name \"%.100s\"; allowed: no name", word, o->args[1]);
+  else if (o->arg_count == 0)
+    list_all(kinds, &out);
+  else if (devices)
+    list_devices(o->json, &out);
+  else if (alone)
+    list_run(&out);
+  else
     st = list_one_kind(o, kinds, &out, e);
-  }
   pl_status printed = pl_print(&out, e);
   return st != PL_OK ? st : printed;
 }
 
-const pl_command pl_command_list = {.name = "list",
-                                    .arguments = "[KIND [NAME]]",
-                                    .summary =
-                                        "Print optimizers, corrections, models ...: parameters, defaults, source",
-                                    .options = "",
-                                    .min_args = 0,
-                                    .max_args = 2,
-                                    .run = run};
+const pl_command pl_command_list = {
+    .name = "list",
+    .arguments = "[KIND [NAME]]",
+    .summary = "Print optimizers, corrections, models ...: parameters, defaults, source; devices",
+    .options = "J",
+    .min_args = 0,
+    .max_args = 2,
+    .run = run};

@@ -3,7 +3,9 @@
 #include <stdio.h>
 
 #include "runners/command.h"
+#include "runners/launchers/gpus.h"
 #include "runners/launchers/local.h"
+#include "runners/say.h"
 
 static void print_plan(const pl_plan *p) {
   printf("%zu runs (%" PRIu64 " excluded, %" PRIu64 " merged) in %s\n", p->count, p->counts.excluded, p->counts.merged,
@@ -12,6 +14,32 @@ static void print_plan(const pl_plan *p) {
 
 static void print_jobs(const pl_plan *p) {
   for (size_t i = 0; i < p->count; i++) printf("%6zu  %016" PRIx64 "  %s\n", i, p->jobs[i].id, p->jobs[i].label);
+}
+
+/* Runs on GPUs: how many at the same time, and where. */
+static pl_status print_gpus(const pl_options *o, const pl_plan *p, pl_err *e) {
+  pl_gpus gpus;
+  pl_err why = {0};
+  pl_str text = {0};
+  if (pl_plan_needs_gpu(p) == NULL) return PL_OK;
+  if (pl_gpus_find(&gpus, &why) != PL_OK) {
+    pl_str_printf(&text, "these runs cannot start here: %s\n", why.text);
+  } else {
+    pl_str_printf(&text, "%zu at the same time, on GPU%s ", o->jobs > 0 ? (size_t)o->jobs : gpus.count,
+                  gpus.count > 1 ? "s" : "");
+    pl_gpus_write(&gpus, &text);
+    pl_str_append(&text, gpus.count > 1 ? " in turn\n" : "\n");
+  }
+  pl_gpus_free(&gpus);
+  return pl_print(&text, e);
+}
+
+static pl_status check_gpus(const pl_plan *p, pl_err *e) {
+  pl_gpus gpus;
+  if (pl_plan_needs_gpu(p) == NULL) return PL_OK;
+  const pl_status st = pl_gpus_find(&gpus, e);
+  pl_gpus_free(&gpus);
+  return st;
 }
 
 static size_t count_open(const pl_plan *p) {
@@ -55,8 +83,10 @@ static pl_status run(const pl_options *o, pl_err *e) {
   if (!o->quiet) print_plan(&plan);
   if (o->dry_run) {
     print_jobs(&plan);
+    st = print_gpus(o, &plan, e);
   } else {
-    st = pl_plan_freeze(&plan, e);
+    st = check_gpus(&plan, e);
+    if (st == PL_OK) st = pl_plan_freeze(&plan, e);
     if (st == PL_OK) st = launch(o, &plan, e);
   }
   pl_plan_free(&plan);

@@ -41,6 +41,7 @@ static pl_status fill_job(const task *t, const pl_submission_row *row, pl_job *j
   job->steps = pl_json_get_int(train, "steps", 1);
   job->batch_tokens = pl_json_get_int(train, "batch_tokens", 1);
   job->threads = pl_json_get_int(config, "threads", 1);
+  job->on_gpu = strcmp(pl_json_get_string(config, "device", "cpu"), "cuda") == 0;
   if (job->steps < 1) job->steps = 1;
   job->cost = (double)job->steps * (double)job->batch_tokens;
 out:

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "core/base/hash.h"
+#include "core/device/cuda_module.h"
 #include "runners/command.h"
 #include "runners/plan.h"
 #include "runners/profile_view.h"
@@ -113,6 +114,11 @@ static pl_status check_ranks(pl_plan *p, const pl_world *world, pl_err *e) {
   return pl_err_prefix(e, "%s", pl_sweep_path(p->sweep));
 }
 
+static pl_status check_gpu(const pl_plan *p, pl_err *e) {
+  size_t count = 0;
+  return pl_plan_needs_gpu(p) != NULL ? pl_cuda_gpus(NULL, 0, &count, e) : PL_OK;
+}
+
 /* Everything that can be refused, then the directory. */
 static pl_status prepare(const pl_options *o, pl_plan *p, const pl_world *world, pl_err *e) {
   pl_options any_count = *o; /* the refusal below says more than the one of --max-runs */
@@ -124,6 +130,7 @@ static pl_status prepare(const pl_options *o, pl_plan *p, const pl_world *world,
   if (p->count != 1)
     PL_TRY(pl_fail(e, PL_BAD, "%s: holds %zu runs; allowed: one (`pipelag run` takes sweeps)", o->args[0], p->count));
   PL_TRY(check_ranks(p, world, e));
+  if (!o->dry_run) PL_TRY(check_gpu(p, e));
   if (!o->dry_run)
     st = pl_plan_freeze(p, e);
   else if (o->json)

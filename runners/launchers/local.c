@@ -1,7 +1,6 @@
 #include "runners/launchers/local.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <sched.h>
@@ -10,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,43 +20,44 @@
 #include "results/journal.h"
 #include "runners/launchers/cores.h"
 #include "runners/launchers/cpus.h"
+#include "runners/launchers/gpus.h"
+#include "runners/launchers/worker.h"
 #include "runners/progress.h"
-#include "runners/run_one.h"
 #include "runners/signals.h"
 
-enum { EXIT_ELSEWHERE = PL_NOTHING, POLL_NANOSECONDS = 200000000, TAIL_LINES = 5 };
+enum { POLL_NANOSECONDS = 200000000, TAIL_LINES = 5 };
 
-typedef volatile sig_atomic_t trained_flag;
-
-/* A run that was started and has not ended. */
+/* A run that was started and has not ended, in the worker of the same number. */
 typedef struct slot {
-  pid_t pid;    /* 0: free */
+  pl_job *job;  /* NULL: free */
   size_t place; /* where it trains */
-  int reason;   /* pipe from which a failed run's sentence is read */
-  pl_job *job;
   char *journal;
   int64_t first_step, step;
 } slot;
 
 typedef struct pool {
   const pl_local_args *args;
-  size_t places;  /* runs that train at the same time */
-  size_t threads; /* of the run that has most */
-  int *cpus;      /* of the places; -1: not pinned */
-  size_t *last;   /* of the places: slot of the run that was started there last */
-  int cores;      /* holds these CPUs, or -1 */
-  slot *slots;    /* twice the places: those that wait for the disk have room beside those that train */
+  size_t places;      /* runs that train at the same time */
+  size_t threads;     /* of the run that has most */
+  int *cpus;          /* of the places; -1: not pinned */
+  bool on_gpus;       /* some run asks for one */
+  pl_gpus gpus;       /* then, which there are; else those that are listed for whoever may use them */
+  size_t *last;       /* of the places: slot of the run that was started there last */
+  int cores;          /* holds these CPUs, or -1 */
+  slot *slots;        /* twice the places: those that wait for the disk have room beside those that train */
+  pl_worker *workers; /* [slot_count] */
+  bool *ending;       /* [slot_count] takes no more orders */
   size_t slot_count, running;
-  trained_flag *trained; /* [slot_count], shared with the children: only files are left to be written */
-  pl_job **queue;        /* open jobs, longest first */
+  pl_trained_flag *trained; /* [slot_count], shared with the workers */
+  pl_job **queue;           /* open jobs, longest first */
   size_t queued, next;
   double total_cost, ended_cost;
   double tokens_ended, started;
   bool stopping;             /* the runs were told to stop */
   bool crowded, was_crowded; /* no process could be started beside those that run */
-  sigset_t before;           /* signals that were blocked before the pool began */
   pl_origin origin;
-  pl_h5 *blank; /* every child has its own copy */
+  pl_h5 *blank;
+  pl_workshop shop;
   pl_progress progress;
   pl_local_result *result;
 } pool;
@@ -78,37 +77,49 @@ static pl_status make_queue(pool *p, pl_err *e) {
     p->queue[p->queued++] = &a->jobs[i];
     p->total_cost += a->jobs[i].cost;
     if (a->jobs[i].threads > (int64_t)p->threads) p->threads = (size_t)a->jobs[i].threads;
+    p->on_gpus |= a->jobs[i].on_gpu;
   }
   qsort(p->queue, p->queued, sizeof *p->queue, by_cost);
   return PL_OK;
 }
 
 /* Each place on a CPU of its own, unless others can be meant to have some of the CPUs that are allowed: where more are
- * allowed than may be kept busy, nobody says which. */
+ * allowed than may be kept busy, nobody says which. The driver of a GPU has threads beside the run's. */
 static void choose_cpus(pool *p, const cpu_set_t *allowed, size_t usable) {
   const size_t count = (size_t)CPU_COUNT(allowed);
   for (size_t i = 0; i < p->places; i++) p->cpus[i] = -1;
-  if (!p->args->no_pin && p->threads == 1 && usable == count && p->places <= count)
+  if (!p->args->no_pin && !p->on_gpus && p->threads == 1 && usable == count && p->places <= count)
     p->cores = pl_cores_take(p->args->cores != NULL ? p->args->cores : PL_CORES_FILE, allowed, p->cpus, p->places);
 }
 
-/* As many as there are usable CPUs, or groups of them for runs of several threads. */
+/* As many as there are usable CPUs, or groups of them for runs of several threads; as there are GPUs for runs on them.
+ * Where there is none these runs say so themselves. */
 static pl_status make_places(pool *p, pl_err *e) {
   cpu_set_t allowed;
   pl_status st = PL_OK;
   const size_t usable = pl_cpus_usable(&allowed);
-  p->places = p->args->slots > 0 ? (size_t)p->args->slots : usable / p->threads;
+  st = p->on_gpus ? pl_gpus_find(&p->gpus, NULL) : pl_gpus_listed(&p->gpus, NULL);
+  if (st != PL_OK) pl_gpus_free(&p->gpus);
+  p->places = p->args->slots > 0 ? (size_t)p->args->slots : p->on_gpus ? p->gpus.count : usable / p->threads;
   if (p->places == 0) p->places = 1;
   if (p->places > p->queued && p->queued > 0) p->places = p->queued;
   p->slot_count = 2 * p->places;
   PL_TRY(pl_alloc(p->places, sizeof *p->cpus, "the pool", &p->cpus, e));
   PL_TRY(pl_alloc(p->places, sizeof *p->last, "the pool", &p->last, e));
   PL_TRY(pl_alloc(p->slot_count, sizeof *p->slots, "the pool", &p->slots, e));
+  PL_TRY(pl_alloc(p->slot_count, sizeof *p->workers, "the pool", &p->workers, e));
+  PL_TRY(pl_alloc(p->slot_count, sizeof *p->ending, "the pool", &p->ending, e));
   void *shared =
       mmap(NULL, p->slot_count * sizeof *p->trained, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) PL_TRY(pl_fail(e, PL_FAIL, "the pool cannot be made: %s", strerror(errno)));
   p->trained = shared;
+  for (size_t i = 0; i < p->slot_count; i++) p->workers[i].trained = &p->trained[i];
   choose_cpus(p, &allowed, usable);
+  p->shop.args = p->args;
+  p->shop.cpus = p->cpus;
+  p->shop.gpus = &p->gpus;
+  p->shop.blank = p->blank;
+  p->shop.origin = &p->origin;
 out:
   return st;
 }
@@ -117,110 +128,33 @@ static void free_places(pool *p) {
   if (p->trained != NULL) munmap((void *)(uintptr_t)p->trained, p->slot_count * sizeof *p->trained);
   if (p->cores >= 0) close(p->cores);
   pl_free(p->slots);
+  pl_free(p->workers);
+  pl_free(p->ending);
   pl_free(p->last);
   pl_free(p->cpus);
+  pl_gpus_free(&p->gpus);
   pl_h5_free(p->blank);
 }
 
-/* The device of place `number` out of "2,5" or of any other names, in turn. */
-static void choose_device(size_t number) {
-  const char *list = getenv("CUDA_VISIBLE_DEVICES");
-  char own[256];
-  if (list == NULL || list[0] == '\0') return;
-  size_t count = 1;
-  for (const char *c = list; *c != '\0'; c++) count += *c == ',';
-  for (number %= count; number > 0; number--) list = strchr(list, ',') + 1;
-  int length = snprintf(own, sizeof own, "%.*s", (int)strcspn(list, ","), list);
-  if (length > 0 && (size_t)length < sizeof own) setenv("CUDA_VISIBLE_DEVICES", own, 1);
+static bool is_idle(const pool *p, size_t i) {
+  return p->slots[i].job == NULL && p->workers[i].pid != 0 && !p->ending[i];
 }
 
-typedef struct notice {
-  pid_t parent;
-  trained_flag *trained;
-} notice;
-
-/* In the child. What the parent waits for is the signal of an ended child. */
-static void tell_trained(void *self) {
-  const notice *n = self;
-  *n->trained = 1;
-  kill(n->parent, SIGCHLD);
-}
-
-static _Noreturn void child(const pool *p, const slot *s, pid_t parent, int reason) {
-  setpgid(0, 0); /* the terminal's Ctrl-C goes to the parent alone, which passes it on once */
-  pl_signals_install(true);
-  if (p->args->under_slurm) pl_signals_be_patient();
-  sigprocmask(SIG_SETMASK, &p->before, NULL);
-  pl_signals_let_through();
-  prctl(PR_SET_PDEATHSIG, SIGTERM); /* a killed parent leaves checkpointed runs, not orphans */
-  if (getppid() != parent) _exit(PL_STOPPED);
-  if (p->cpus[s->place] >= 0) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET((size_t)p->cpus[s->place], &set);
-    sched_setaffinity(0, sizeof set, &set);
-  }
-  choose_device(s->place);
-  const notice trained = {.parent = parent, .trained = &p->trained[s - p->slots]};
-  pl_run_one_args args = {.sweep_dir = p->args->dir,
-                          .data_root = p->args->data_root,
-                          .id = s->job->id,
-                          .own_log = true,
-                          .wait = p->args->under_slurm,
-                          .max_attempts = p->args->max_attempts,
-                          .blank = p->blank,
-                          .origin = &p->origin,
-                          .note = p->args->note,
-                          .stop = pl_signals_stop(),
-                          .trained = tell_trained,
-                          .trained_self = (void *)(uintptr_t)&trained};
-  pl_run_one_result result;
-  pl_err e = {0};
-  pl_status st = pl_run_one(&args, &result, &e);
-  if (st != PL_OK) (void)!write(reason, e.text, strlen(e.text));
-  bool stopped = result.state == PL_RUN_STOPPED || result.state == PL_RUN_CANCELLED;
-  int code = st != PL_OK ? PL_FAIL : result.elsewhere ? EXIT_ELSEWHERE : stopped ? PL_STOPPED : 0;
-  _exit(code);
-}
-
-static void free_slot(slot *s) {
-  if (s->journal == NULL) return;
-  close(s->reason);
-  pl_free(s->journal);
-  s->journal = NULL;
-  s->pid = 0;
-}
-
-static pl_status start(pool *p, slot *s, size_t place, pl_job *job, pl_err *e) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0)
-    return pl_fail(e, PL_FAIL, "a pipe from run %" PRIu64 " cannot be made: %s", job->index, strerror(errno));
-  pl_status st = pl_run_path(p->args->dir, job->id, "journal", &s->journal, e);
-  if (st == PL_OK) {
-    *s = (slot){.place = place, .reason = ends[0], .job = job, .journal = s->journal};
-    p->trained[s - p->slots] = 0;
-    s->first_step = pl_journal_last_step(s->journal);
-    if (s->first_step < 0) s->first_step = 0;
-    s->step = s->first_step;
-    fflush(NULL);
-    pid_t parent = getpid();
-    sigset_t before;
-    pl_signals_hold(&before);
-    s->pid = fork();
-    if (s->pid == 0) child(p, s, parent, ends[1]);
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    if (s->pid < 0)
-      st = pl_fail(e, PL_FAIL, "a process for run %" PRIu64 " cannot be started: %s", job->index, strerror(errno));
-  } else {
-    close(ends[0]);
-  }
-  close(ends[1]);
-  if (st != PL_OK) {
-    free_slot(s);
-    return st;
-  }
+/* Slot i must be free; a worker that is there takes the run. */
+static pl_status start(pool *p, size_t i, size_t place, pl_job *job, pl_err *e) {
+  pl_status st = PL_OK;
+  slot *s = &p->slots[i];
+  if (p->workers[i].pid == 0) PL_TRY(pl_worker_start(&p->shop, p->workers, p->slot_count, &p->workers[i], e));
+  *s = (slot){.place = place};
+  PL_TRY(pl_run_path(p->args->dir, job->id, "journal", &s->journal, e));
+  s->first_step = pl_journal_last_step(s->journal);
+  if (s->first_step < 0) s->first_step = 0;
+  s->step = s->first_step;
+  s->job = job;
   p->running++;
-  return PL_OK;
+  (void)pl_worker_order(&p->workers[i], (size_t)(job - p->args->jobs), place); /* one that is gone is found by reap */
+out:
+  return st;
 }
 
 /* The last lines of the run's newest log, indented, but not the sentence that is shown already. */
@@ -288,35 +222,39 @@ static void count_failed(pool *p, const slot *s, const char *sentence) {
   show_tail(p, s, sentence);
 }
 
-static void count_end(pool *p, const slot *s, int status) {
-  char sentence[PL_ERR_TEXT] = "";
+static void count_report(pool *p, const slot *s, const pl_worker_report *report) {
   pl_job *job = s->job;
-  if (WIFSIGNALED(status)) { /* maybe after its result was written */
-    if (count_settled(p, job)) return;
-    describe_crash(WTERMSIG(status), sentence, sizeof sentence);
-    record_crash(p, job, p->stopping ? PL_RUN_STOPPED : PL_RUN_FAILED, sentence);
-    if (p->stopping)
-      count_stopped(p, job);
-    else
-      count_failed(p, s, sentence);
-    return;
-  }
-  switch (WEXITSTATUS(status)) {
+  switch (report->code) {
   case PL_OK:
     if (count_settled(p, job)) return;
     break;
   case PL_STOPPED:
     count_stopped(p, job);
     return;
-  case EXIT_ELSEWHERE:
+  case PL_WORKER_ELSEWHERE:
     job->state = PL_RUN_RUNNING;
     p->result->elsewhere++;
     say_end(p, job, "is being run by another process", (double)NAN);
     return;
   }
-  ssize_t length = read(s->reason, sentence, sizeof sentence - 1);
-  sentence[length > 0 ? length : 0] = '\0';
-  count_failed(p, s, sentence);
+  count_failed(p, s, report->sentence);
+}
+
+/* A process that ended without a report on its run, maybe after the result was written. */
+static void count_crash(pool *p, const slot *s, int status) {
+  char sentence[PL_ERR_TEXT] = "";
+  pl_job *job = s->job;
+  if (count_settled(p, job)) return;
+  if (!WIFSIGNALED(status)) { /* by a signal before it began */
+    count_stopped(p, job);
+    return;
+  }
+  describe_crash(WTERMSIG(status), sentence, sizeof sentence);
+  record_crash(p, job, p->stopping ? PL_RUN_STOPPED : PL_RUN_FAILED, sentence);
+  if (p->stopping)
+    count_stopped(p, job);
+  else
+    count_failed(p, s, sentence);
 }
 
 /* The work that a run had left when it was started. */
@@ -324,22 +262,54 @@ static double cost_left(const slot *s) {
   return s->job->cost * (double)(s->job->steps - s->first_step) / (double)s->job->steps;
 }
 
+/* The run of a slot has ended and is counted. */
+static void clear(pool *p, slot *s) {
+  int64_t step = pl_journal_last_step(s->journal);
+  if (step > s->step) s->step = step;
+  p->ended_cost += cost_left(s);
+  p->tokens_ended += (double)(s->step - s->first_step) * (double)s->job->batch_tokens;
+  pl_free(s->journal);
+  *s = (slot){0};
+  p->running--;
+  p->crowded = false;
+}
+
+static void read_report(pool *p, size_t i) {
+  slot *s = &p->slots[i];
+  pl_worker_report report;
+  if (s->job == NULL || !pl_worker_reported(&p->workers[i], &report)) return;
+  p->ending[i] = report.last;
+  count_report(p, s, &report);
+  clear(p, s);
+}
+
+static void bury(pool *p, size_t i, int status) {
+  read_report(p, i);
+  if (p->slots[i].job != NULL) {
+    count_crash(p, &p->slots[i], status);
+    clear(p, &p->slots[i]);
+  }
+  close(p->workers[i].line);
+  p->workers[i].pid = 0;
+  p->ending[i] = false;
+}
+
 static void reap(pool *p) {
   int status = 0;
   pid_t pid = 0;
-  while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-    for (size_t i = 0; i < p->slot_count; i++) {
-      slot *s = &p->slots[i];
-      if (s->pid != pid) continue;
-      count_end(p, s, status);
-      int64_t step = pl_journal_last_step(s->journal);
-      if (step > s->step) s->step = step;
-      p->ended_cost += cost_left(s);
-      p->tokens_ended += (double)(s->step - s->first_step) * (double)s->job->batch_tokens;
-      free_slot(s);
-      p->running--;
-      p->crowded = false;
-    }
+  for (size_t i = 0; i < p->slot_count; i++) read_report(p, i);
+  while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+    for (size_t i = 0; i < p->slot_count; i++)
+      if (p->workers[i].pid == pid) bury(p, i, status);
+}
+
+/* Those that have nothing to do end. */
+static void dismiss_all(pool *p) {
+  for (size_t i = 0; i < p->slot_count; i++)
+    if (p->workers[i].pid != 0) pl_worker_dismiss(&p->workers[i]);
+  for (size_t i = 0; i < p->slot_count; i++) {
+    int status = 0;
+    if (p->workers[i].pid != 0 && waitpid(p->workers[i].pid, &status, 0) == p->workers[i].pid) bury(p, i, status);
   }
 }
 
@@ -353,7 +323,7 @@ static void pass_stop_on(pool *p) {
     pl_progress_line(&p->progress, "stopping: %zu runs finish their update and checkpoint%s", p->running,
                      p->result->signal != 0 && !p->args->under_slurm ? " (once more to end now)" : "");
   for (size_t i = 0; i < p->slot_count; i++)
-    if (p->slots[i].pid > 0) kill(p->slots[i].pid, SIGTERM);
+    if (p->workers[i].pid != 0) kill(p->workers[i].pid, SIGTERM);
 }
 
 static void show(pool *p) {
@@ -361,7 +331,7 @@ static void show(pool *p) {
   if (p->args->under_slurm || !pl_progress_due(&p->progress)) return;
   for (size_t i = 0; i < p->slot_count; i++) {
     slot *s = &p->slots[i];
-    if (s->pid == 0) continue;
+    if (s->job == NULL) continue;
     int64_t step = pl_journal_last_step(s->journal);
     if (step > s->step) s->step = step;
     cost += s->job->cost * (double)(s->step - s->first_step) / (double)s->job->steps;
@@ -382,14 +352,17 @@ static bool may_start(const pool *p) {
 
 static bool is_free(const pool *p, size_t place) {
   const size_t last = p->last[place];
-  return p->slots[last].pid == 0 || p->slots[last].place != place || p->trained[last];
+  return p->slots[last].job == NULL || p->slots[last].place != place || p->trained[last];
 }
 
-/* p->slot_count when all of those that have trained still wait. */
+/* One whose worker waits for orders, else one without a worker; p->slot_count when there is neither. */
 static size_t free_slot_of(const pool *p) {
-  size_t i = 0;
-  while (i < p->slot_count && p->slots[i].pid != 0) i++;
-  return i;
+  size_t bare = p->slot_count;
+  for (size_t i = 0; i < p->slot_count; i++) {
+    if (is_idle(p, i)) return i;
+    if (p->workers[i].pid == 0 && bare == p->slot_count) bare = i;
+  }
+  return bare;
 }
 
 /* Fills the free places. Where the system refuses one more process, those that run go on with fewer beside them. */
@@ -397,17 +370,16 @@ static pl_status fill(pool *p, pl_err *e) {
   for (size_t place = 0; place < p->places && may_start(p); place++) {
     pl_err refused = {0};
     if (!is_free(p, place)) continue;
-    const size_t free_slot = free_slot_of(p);
-    if (free_slot == p->slot_count) break;
-    slot *s = &p->slots[free_slot];
-    if (start(p, s, place, p->queue[p->next], &refused) != PL_OK) {
+    const size_t i = free_slot_of(p);
+    if (i == p->slot_count) break;
+    if (start(p, i, place, p->queue[p->next], &refused) != PL_OK) {
       if (p->running == 0) return pl_fail(e, refused.status, "%s", refused.text);
       if (!p->was_crowded) pl_progress_line(&p->progress, "%s; going on with %zu at a time", refused.text, p->running);
       p->crowded = p->was_crowded = true;
       break;
     }
-    p->last[place] = free_slot;
-    p->total_cost -= s->job->cost - cost_left(s);
+    p->last[place] = i;
+    p->total_cost -= p->slots[i].job->cost - cost_left(&p->slots[i]);
     p->next++;
   }
   return PL_OK;
@@ -465,15 +437,16 @@ pl_status pl_local_run(const pl_local_args *args, pl_local_result *out, pl_err *
             .started = pl_clock_seconds()};
   pl_status st = PL_OK;
   if (!args->under_slurm) pl_signals_install(false);
-  block_sigchld(&p.before);
+  block_sigchld(&p.shop.before);
   warm_up(&p);
   PL_TRY(make_queue(&p, e));
   PL_TRY(make_places(&p, e));
   st = loop(&p, e);
+  dismiss_all(&p);
   out->signal = (int)*pl_signals_stop();
   out->not_started = p.queued - p.next;
 out:
-  sigprocmask(SIG_SETMASK, &p.before, NULL);
+  sigprocmask(SIG_SETMASK, &p.shop.before, NULL);
   pl_progress_end(&p.progress);
   pl_free(p.queue);
   free_places(&p);

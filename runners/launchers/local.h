@@ -1,7 +1,7 @@
 /* Runs jobs on this machine: a bounded pool, one process per run, longest first. Runs of one thread are pinned, each to
  * a CPU that no other pool holds, where that many may be used. A run that has trained on the CPU and only waits for the
- * disk gives its place to the next. Where CUDA_VISIBLE_DEVICES lists devices, the processes get them in turn, as they
- * are named there. */
+ * disk gives its place to the next. Runs on GPUs get one each, in turn, out of those that this process may use; others,
+ * out of those that CUDA_VISIBLE_DEVICES lists. */
 #ifndef PL_RUNNERS_LAUNCHERS_LOCAL_H
 #define PL_RUNNERS_LAUNCHERS_LOCAL_H
 
@@ -11,7 +11,8 @@ typedef struct pl_local_args {
   const char *dir, *data_root; /* borrowed */
   pl_job *jobs;                /* their states follow what happens */
   size_t count;
-  int slots;         /* 0: one per CPU that this process may use, fewer for runs of several threads */
+  int slots;         /* 0: one per CPU that this process may use, fewer for runs of several threads; one per GPU where
+                        runs ask for those */
   bool fail_fast;    /* a failed run stops the rest */
   bool no_pin;       /* leave it to the system on which CPU a run is */
   const char *cores; /* file by which pools share the CPUs; NULL: PL_CORES_FILE */

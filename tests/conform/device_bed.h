@@ -99,21 +99,28 @@ static inline pl_device *open_threads(const char *name, const char *isa, size_t 
 
 static inline pl_device *open_device(const char *name, const char *isa) { return open_threads(name, isa, 1); }
 
+/* With PL_TEST_CUDA, in programs that have the CUDA device on the host in them, that alone. */
+#ifdef PL_TEST_CUDA
+static const char *const device_names[] = {"cuda"};
+static const char *const isa_names[] = {"base"};
+#else
 static const char *const device_names[] = {"cpu", "paranoid"};
 static const char *const isa_names[] = {"base", "avx2", "avx512"};
+#endif
+enum { DEVICES = sizeof device_names / sizeof *device_names, ISAS = sizeof isa_names / sizeof *isa_names };
 
-/* Runs `body` on every device with every instruction set; there is at least one of each. */
+/* Runs `body` on every device with every instruction set; there is at least one of each device. */
 static inline void on_each_device(void (*body)(pl_device *d)) {
   size_t opened = 0;
-  for (size_t i = 0; i < 2; i++)
-    for (size_t j = 0; j < 3; j++) {
+  for (size_t i = 0; i < DEVICES; i++)
+    for (size_t j = 0; j < ISAS; j++) {
       pl_device *d = open_device(device_names[i], isa_names[j]);
       if (!d) continue;
       opened++;
       body(d);
       pl_device_close(d);
     }
-  assert_true(opened >= 2);
+  assert_true(opened >= DEVICES);
 }
 
 #endif

@@ -227,7 +227,7 @@ static void test_opening(void **state) {
   pl_device *d = NULL;
   pl_err e = {0};
   assert_int_equal(pl_device_open("gpu", PL_PRECISION_FP32, 1, &d, &e), PL_BAD);
-  assert_string_equal(e.text, "device is \"gpu\"; this build has cpu and paranoid");
+  assert_non_null(strstr(e.text, "device is \"gpu\"; allowed: cpu, paranoid"));
   assert_null(d);
   for (size_t i = 0; i < 2; i++) {
     e = (pl_err){0};

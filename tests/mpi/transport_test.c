@@ -3,6 +3,20 @@
 
 enum { STAGES = 8, WAITING = 3, SMALL = 11, LARGE = 50001, ERRANDS = STAGES * PL_MESSAGE_KINDS * WAITING * 2 };
 
+static const char *device_name;
+
+/* Whose memory messages are sent from as they are, and one of which they are copied first. */
+static int from_memory(void **state) {
+  (void)state;
+  device_name = "cpu";
+  return 0;
+}
+static int from_copies(void **state) {
+  (void)state;
+  device_name = "paranoid";
+  return 0;
+}
+
 /* One end of a transport with everything that it needs. */
 typedef struct bench {
   pl_device *device;
@@ -14,7 +28,7 @@ typedef struct bench {
 } bench;
 
 static bench open_bench(size_t replicas, size_t chunks, size_t size) {
-  bench b = {.device = open_device("paranoid"), .size = size};
+  bench b = {.device = open_device(device_name), .size = size};
   pl_err e = {0};
   must(pl_grid_make(world->size, STAGES, replicas, &b.grid, &e), &e);
   b.schedule = take(1, sizeof *b.schedule);
@@ -245,15 +259,17 @@ static void a_message_larger_than_mpi_sends_is_refused(void **state) {
   close_bench(&b);
 }
 
+#define BOTH(test) cmocka_unit_test_setup(test, from_memory), cmocka_unit_test_setup(test, from_copies)
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(messages_travel_on_all_links),
-      cmocka_unit_test(chunks_have_a_link_back_to_the_first_stage),
-      cmocka_unit_test(replicas_do_not_mix),
-      cmocka_unit_test(another_message_is_not_delivered),
-      cmocka_unit_test(a_sender_is_held_back),
-      cmocka_unit_test(messages_of_an_ended_transport_are_lost),
-      cmocka_unit_test(a_message_larger_than_mpi_sends_is_refused),
+      BOTH(messages_travel_on_all_links),
+      BOTH(chunks_have_a_link_back_to_the_first_stage),
+      BOTH(replicas_do_not_mix),
+      BOTH(another_message_is_not_delivered),
+      BOTH(a_sender_is_held_back),
+      BOTH(messages_of_an_ended_transport_are_lost),
+      BOTH(a_message_larger_than_mpi_sends_is_refused),
   };
   return RIG_RUN(tests);
 }

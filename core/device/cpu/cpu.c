@@ -158,3 +158,9 @@ void pl_cpu_zero(pl_device *d, void *p, size_t bytes) {
   (void)d;
   if (bytes) memset(p, 0, bytes);
 }
+
+pl_status pl_cpu_check(pl_device *d, pl_err *e) {
+  (void)d;
+  (void)e;
+  return PL_OK;
+}

@@ -47,6 +47,7 @@ PL_CPU_DECLARE(upload);
 PL_CPU_DECLARE(download);
 PL_CPU_DECLARE(copy);
 PL_CPU_DECLARE(zero);
+PL_CPU_DECLARE(check);
 PL_CPU_DECLARE(gemm);
 PL_CPU_DECLARE(gemm_low);
 PL_CPU_DECLARE(syrk);

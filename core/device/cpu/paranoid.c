@@ -372,6 +372,7 @@ static const pl_ops checked = {
     .download = download,
     .copy = copy,
     .zero = zero,
+    .check = pl_cpu_check,
     .gemm = gemm,
     .gemm_low = gemm_low,
     .syrk = syrk,

@@ -4,6 +4,9 @@
  * pl_mpi_progress, and no rank's waiting stops another's sum. While the program computes, a thread of its own calls
  * every half millisecond and moves sums on, adding included; the lock lets one of the two in at a time.
  *
+ * MPI is not asked to reach a GPU's memory: what it sends and receives for a device that is not on the host are copies,
+ * which this rank's own calls make; the thread never touches such a device.
+ *
  * Every part has a communicator of its own that is never freed before the end: the id of a freed one could be given to
  * the next while a message that nobody received is still on its way. */
 #ifndef PL_PIPELINE_MPI_SHARED_H
@@ -22,7 +25,10 @@ typedef struct pl_mpi {
   char sentence[PL_ERR_TEXT]; /* of the report */
   pl_err failure;             /* nothing goes on after it */
   pl_sum *sums;               /* that are open */
-  size_t depth;               /* of calls in calls */
+  const struct pl_peers_type *peers; /* between GPUs (core/pipeline/nccl); NULL: by the hosts */
+  bool chosen;                       /* that was decided */
+  bool deserted;                     /* others did not come when groups of theirs were closed */
+  size_t depth;                      /* of calls in calls */
   double entered;
   pthread_mutex_t lock; /* held from the outermost enter to its leave */
   pthread_t thread;
@@ -49,6 +55,15 @@ PL_MUST_CHECK pl_status pl_mpi_agree(pl_mpi *m, MPI_Comm comm, pl_status mine, p
 
 /* Gives a request up. False: MPI may use its memory until the process ends, so that must not be freed. */
 bool pl_mpi_drop(MPI_Request *request);
+
+/* A communicator of those ranks alone, in that order. Collective over them. */
+PL_MUST_CHECK pl_status pl_mpi_among(pl_mpi *m, const size_t *ranks, size_t count, MPI_Comm *out, pl_err *e);
+
+/* Copies n elements between a device and the host, between an enter and its leave. The thread is let in meanwhile: the
+ * copy waits for the device. fetch is PL_FAIL when something went wrong on the device. */
+PL_MUST_CHECK pl_status pl_mpi_fetch(pl_mpi *m, pl_device *d, pl_real *to_host, const pl_real *from_device, size_t n,
+                                     pl_err *e);
+void pl_mpi_give(pl_mpi *m, pl_device *d, pl_real *to_device, const pl_real *from_host, size_t n);
 
 pl_status pl_mpi_gather_open(pl_world *w, const size_t *count, size_t window, pl_gather **out, pl_err *e);
 pl_status pl_mpi_gather_post(pl_gather *g, const double *own, pl_err *e);

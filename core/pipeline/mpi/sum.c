@@ -1,6 +1,6 @@
 #include "core/base/memory.h"
 #include "core/device/profile.h"
-#include "core/pipeline/mpi/shared.h"
+#include "core/pipeline/mpi/peers.h"
 
 /* The array is cut into as many slices as there are ranks; rank i of the list owns slice i. Every rank sends its part
  * of a slice to the owner, who adds them in the order of the list and sends the sum back. It all goes in blocks, and
@@ -28,13 +28,16 @@ typedef struct lending {
 
 struct pl_sum {
   pl_mpi *m;
+  pl_peer_sum *peers; /* adds instead of what follows; NULL: none */
   pl_sum *next;
   pl_device *device;
   MPI_Comm comm; /* of the ranks in the list, in its order */
   size_t me, count, size;
-  size_t room; /* elements of a block */
-  pl_real *array;
-  size_t left; /* blocks that are not finished; 0: ready */
+  size_t room;     /* elements of a block */
+  pl_real *array;  /* that MPI sends from and receives into */
+  pl_real *copy;   /* where MPI does not reach the device's memory: [size] the array in the host's; else NULL */
+  pl_real *target; /* the device's array, which does not have the sum yet; NULL: none */
+  size_t left;     /* blocks that are not finished; 0: ready */
   adding adding[LANES];
   lending *lending;      /* [LANES][count] */
   MPI_Request *requests; /* [2][LANES][count]: of what is added here, of what is lent */
@@ -93,13 +96,20 @@ static pl_status start_lending(pl_sum *s, size_t lane, size_t owner, size_t bloc
   return send(s, lane, owner, TO_OWNER, s->array + at, n, e);
 }
 
+/* y += x. On a copy by the host, since the thread may not touch the device: a sum of two has the same bits anywhere. */
+static void add(const pl_sum *s, size_t n, const pl_real *x, pl_real *y) {
+  if (!s->copy)
+    s->device->ops->axpby(s->device, n, 1, x, 1, y);
+  else
+    for (size_t i = 0; i < n; i++) y[i] += x[i];
+}
+
 /* Until this rank's turn the sum grows in the first rank's part, then in the array. x + y has the bits of y + x. */
 static void add_part(pl_sum *s, const adding *a, size_t peer, pl_real *own, size_t n) {
   pl_real *first = a->arrived, *part = a->arrived + peer * s->room;
-  const pl_ops *ops = s->device->ops;
-  if (peer > s->me) ops->axpby(s->device, n, 1, part, 1, own);
-  if (peer < s->me && peer > 0) ops->axpby(s->device, n, 1, part, 1, first);
-  if (peer == s->me && peer > 0) ops->axpby(s->device, n, 1, first, 1, own);
+  if (peer > s->me) add(s, n, part, own);
+  if (peer < s->me && peer > 0) add(s, n, part, first);
+  if (peer == s->me && peer > 0) add(s, n, first, own);
 }
 
 static pl_status move_adding(pl_sum *s, size_t lane, size_t *budget, pl_err *e) {
@@ -162,23 +172,20 @@ out:
   return st;
 }
 
-static pl_status make_communicator(pl_sum *s, const size_t *ranks, pl_err *e) {
-  pl_status st = PL_OK;
-  MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
-  int *list = NULL;
-  PL_TRY(pl_alloc(s->count, sizeof *list, "a sum", &list, e));
-  for (size_t i = 0; i < s->count; i++) {
-    list[i] = (int)ranks[i];
-    if (ranks[i] == s->m->base.rank) s->me = i;
-  }
-  PL_TRY(pl_mpi_check(MPI_Comm_group(s->m->control, &all), "opening a sum", e));
-  PL_TRY(pl_mpi_check(MPI_Group_incl(all, (int)s->count, list, &some), "opening a sum", e));
-  PL_TRY(pl_mpi_check(MPI_Comm_create_group(s->m->control, some, 0, &s->comm), "opening a sum", e));
-out:
-  if (some != MPI_GROUP_NULL) MPI_Group_free(&some);
-  if (all != MPI_GROUP_NULL) MPI_Group_free(&all);
-  pl_free(list);
+static pl_status open_arrived(const pl_sum *s, adding *a, pl_err *e) {
+  const size_t n = s->count * s->room;
+  void *memory = NULL;
+  if (s->copy) return pl_alloc(n, sizeof *a->arrived, "a sum over processes", &a->arrived, e);
+  pl_status st = s->device->ops->alloc(s->device, n * sizeof *a->arrived, "a sum over processes", &memory, e);
+  a->arrived = memory;
   return st;
+}
+
+static void close_arrived(const pl_sum *s, adding *a) {
+  if (s->copy)
+    pl_free(a->arrived);
+  else if (a->arrived)
+    s->device->ops->free(s->device, a->arrived);
 }
 
 static pl_status open_buffers(pl_sum *s, pl_err *e) {
@@ -190,11 +197,8 @@ static pl_status open_buffers(pl_sum *s, pl_err *e) {
   for (size_t i = 0; i < requests; i++) s->requests[i] = MPI_REQUEST_NULL;
   PL_TRY(pl_alloc(requests, sizeof *s->finished, "a sum", &s->finished, e));
   PL_TRY(pl_alloc(LANES * s->count, sizeof *s->lending, "a sum", &s->lending, e));
-  for (size_t l = 0; l < LANES && l < slice_blocks(s, s->me); l++) {
-    void *memory = NULL;
-    PL_TRY(s->device->ops->alloc(s->device, s->count * s->room * sizeof(pl_real), "a sum over processes", &memory, e));
-    s->adding[l].arrived = memory;
-  }
+  if (!s->device->ops->on_host) PL_TRY(pl_alloc(s->size, sizeof *s->copy, "a sum over processes", &s->copy, e));
+  for (size_t l = 0; l < LANES && l < slice_blocks(s, s->me); l++) PL_TRY(open_arrived(s, &s->adding[l], e));
 out:
   return st;
 }
@@ -209,9 +213,15 @@ pl_status pl_mpi_sum_open(pl_world *w, pl_device *device, const size_t *ranks, s
   PL_TRY(pl_alloc(1, sizeof *s, "a sum", &s, e));
   *s = (pl_sum){.m = m, .device = device, .comm = MPI_COMM_NULL, .count = count, .size = size};
   if (count > 1) {
-    PL_TRY(make_communicator(s, ranks, e));
-    st = open_buffers(s, e);
-    PL_TRY(pl_mpi_agree(m, s->comm, st, e));
+    for (size_t i = 0; i < count; i++)
+      if (ranks[i] == m->base.rank) s->me = i;
+    PL_TRY(pl_mpi_among(m, ranks, count, &s->comm, e));
+    if (m->peers && !device->ops->on_host) {
+      PL_TRY(pl_mpi_peer_sum_open(m, device, s->comm, size, &s->peers, e));
+    } else {
+      st = open_buffers(s, e);
+      PL_TRY(pl_mpi_agree(m, s->comm, st, e));
+    }
   }
   s->next = m->sums;
   m->sums = s;
@@ -223,9 +233,15 @@ out:
 
 static pl_status begin(pl_sum *s, pl_real *array, pl_err *e) {
   pl_status st = PL_OK;
-  if (s->left > 0) return pl_fail(e, PL_FAIL, "a sum was begun before the last one was ready");
+  if (s->peers) return pl_mpi_peer_sum_begin(s->peers, array, e);
+  if (s->left > 0 || s->target) return pl_fail(e, PL_FAIL, "a sum was begun before the last one was ready");
   if (s->count == 1) return PL_OK;
   s->array = array;
+  if (s->copy) {
+    PL_TRY(pl_mpi_fetch(s->m, s->device, s->copy, array, s->size, e));
+    s->array = s->copy;
+    s->target = array;
+  }
   for (size_t owner = 0; owner < s->count; owner++) s->left += slice_blocks(s, owner);
   for (size_t lane = 0; lane < LANES; lane++) {
     PL_TRY(start_adding(s, lane, lane, e));
@@ -240,11 +256,20 @@ pl_status pl_mpi_sum_begin(pl_sum *s, pl_real *array, pl_err *e) {
   return pl_mpi_leave(s->m, begin(s, array, e));
 }
 
-pl_status pl_mpi_sum_ready(pl_sum *s, bool *ready, pl_err *e) {
-  pl_mpi_enter(s->m);
+static pl_status ready(pl_sum *s, bool *out, pl_err *e) {
+  if (s->peers) return pl_mpi_peer_sum_ready(s->peers, out, e);
   pl_status st = s->left > 0 ? pl_mpi_progress(s->m, e) : PL_OK;
-  *ready = st == PL_OK && s->left == 0;
-  return pl_mpi_leave(s->m, st);
+  *out = st == PL_OK && s->left == 0;
+  if (*out && s->target) {
+    pl_mpi_give(s->m, s->device, s->target, s->copy, s->size);
+    s->target = NULL;
+  }
+  return st;
+}
+
+pl_status pl_mpi_sum_ready(pl_sum *s, bool *is_ready, pl_err *e) {
+  pl_mpi_enter(s->m);
+  return pl_mpi_leave(s->m, ready(s, is_ready, e));
 }
 
 void pl_mpi_sum_close(pl_sum *s) {
@@ -252,10 +277,11 @@ void pl_mpi_sum_close(pl_sum *s) {
   pl_sum **link = &s->m->sums;
   while (*link && *link != s) link = &(*link)->next;
   if (*link) *link = s->next;
+  pl_mpi_peer_sum_close(s->peers);
   bool unused = true; /* by MPI */
   for (size_t i = 0; s->requests && i < 2 * LANES * s->count; i++) unused = pl_mpi_drop(&s->requests[i]) && unused;
-  for (size_t l = 0; unused && l < LANES; l++)
-    if (s->adding[l].arrived) s->device->ops->free(s->device, s->adding[l].arrived);
+  for (size_t l = 0; unused && l < LANES; l++) close_arrived(s, &s->adding[l]);
+  if (unused) pl_free(s->copy);
   pl_free(s->lending);
   pl_free(s->requests);
   pl_free(s->finished);

@@ -2,7 +2,8 @@
 #include <string.h>
 
 #include "core/base/memory.h"
-#include "core/pipeline/mpi/shared.h"
+#include "core/pipeline/mpi/link.h"
+#include "core/pipeline/mpi/peers.h"
 
 /* Travels behind a message's elements; the kind and the link are in the tag. */
 typedef struct identity {
@@ -16,8 +17,9 @@ _Static_assert(sizeof(identity) <= PL_MESSAGE_TRAILER, "a buffer has room for it
 typedef struct box {
   int peer, tag;
   bool sends;
-  size_t count; /* letters */
-  pl_real **data;
+  size_t count;   /* letters */
+  pl_real **data; /* what MPI sends or fills */
+  pl_real *spare; /* staged: a buffer of the device, which changes hands for the letter */
   MPI_Request *requests;
   int *finished; /* for MPI_Testsome */
 } box;
@@ -29,8 +31,9 @@ typedef struct mpi_transport {
   MPI_Comm comm;
   pl_transport *inner; /* between stages of this rank */
   size_t size, links;
-  int bytes;  /* of a message */
-  box *boxes; /* [links * PL_MESSAGE_KINDS]; without letters where the other stage is on this rank */
+  bool staged; /* MPI does not reach the device's memory: letters are copies in the host's */
+  int bytes;   /* of a message */
+  box *boxes;  /* [links * PL_MESSAGE_KINDS]; without letters where the other stage is on this rank */
 } mpi_transport;
 
 static box *box_of(const mpi_transport *t, const pl_message *m) {
@@ -85,7 +88,8 @@ static pl_status send_letter(mpi_transport *t, const pl_message *m, pl_real **bu
   const identity id = identity_of(m);
   PL_TRY(look(t, b, NULL, &i, done, e));
   if (!*done) return PL_OK;
-  swap(buffer, &b->data[i]);
+  if (t->staged) PL_TRY(pl_mpi_fetch(t->m, t->device, b->data[i], *buffer, t->size, e));
+  swap(buffer, t->staged ? &b->spare : &b->data[i]);
   memcpy(trailer(t, b->data[i]), &id, sizeof id);
   PL_TRY(pl_mpi_check(MPI_Isend(b->data[i], t->bytes, MPI_BYTE, b->peer, b->tag, t->comm, &b->requests[i]),
                       "sending a message between stages", e));
@@ -100,7 +104,8 @@ static pl_status receive_letter(mpi_transport *t, const pl_message *m, pl_real *
   const identity id = identity_of(m);
   PL_TRY(look(t, b, &id, &i, done, e));
   if (!*done) return PL_OK;
-  swap(buffer, &b->data[i]);
+  if (t->staged) pl_mpi_give(t->m, t->device, b->spare, b->data[i], t->size);
+  swap(buffer, t->staged ? &b->spare : &b->data[i]);
   PL_TRY(post_receive(t, b, i, e));
 out:
   return st;
@@ -120,9 +125,22 @@ static pl_status receive(pl_transport *base, const pl_message *m, pl_real **buff
   return pl_mpi_leave(t->m, receive_letter(t, m, buffer, done, e));
 }
 
+static pl_status open_letter(const mpi_transport *t, pl_real **data, pl_err *e) {
+  if (!t->staged) return pl_transport_buffer(t->device, t->size, data, e);
+  return pl_alloc((size_t)t->bytes, 1, "messages between stages", data, e);
+}
+
+static void close_letter(const mpi_transport *t, pl_real *data) {
+  if (t->staged)
+    pl_free(data);
+  else if (data)
+    t->device->ops->free(t->device, data);
+}
+
 static void close_box(const mpi_transport *t, box *b) {
   for (size_t i = 0; b->requests && i < b->count; i++)
-    if (pl_mpi_drop(&b->requests[i]) && b->data[i]) t->device->ops->free(t->device, b->data[i]);
+    if (pl_mpi_drop(&b->requests[i])) close_letter(t, b->data[i]);
+  if (b->spare) t->device->ops->free(t->device, b->spare);
   pl_free(b->requests);
   pl_free(b->data);
   pl_free(b->finished);
@@ -146,8 +164,9 @@ static pl_status open_box(mpi_transport *t, box *b, size_t count, pl_err *e) {
   PL_TRY(pl_alloc(count, sizeof *b->requests, "messages between stages", &b->requests, e));
   for (size_t i = 0; i < count; i++) b->requests[i] = MPI_REQUEST_NULL;
   b->count = count;
+  if (t->staged && count > 0) PL_TRY(pl_transport_buffer(t->device, t->size, &b->spare, e));
   for (size_t i = 0; i < count; i++) {
-    PL_TRY(pl_transport_buffer(t->device, t->size, &b->data[i], e));
+    PL_TRY(open_letter(t, &b->data[i], e));
     if (!b->sends) PL_TRY(post_receive(t, b, i, e));
   }
 out:
@@ -158,17 +177,15 @@ out:
 static pl_status open_boxes(mpi_transport *t, const pl_grid *g, const pl_schedule_facts *facts,
                             pl_schedule_facts *inside, pl_err *e) {
   pl_status st = PL_OK;
-  const size_t me = t->m->base.rank, replica = me / g->ranks;
   for (size_t link = 0; link < t->links; link++) {
-    const size_t from = pl_grid_rank(g, replica, link), to = pl_grid_rank(g, replica, (link + 1) % g->stages);
-    if (from == me && to == me) inside->messages[link] = facts->messages[link];
-    if ((from == me) == (to == me)) continue;
-    for (size_t kind = 0; kind < PL_MESSAGE_KINDS; kind++) {
+    const pl_link l = pl_link_of(t->m, g, link);
+    if (l.inside) inside->messages[link] = facts->messages[link];
+    for (size_t kind = 0; kind < PL_MESSAGE_KINDS && l.crosses; kind++) {
       box *b = &t->boxes[link * PL_MESSAGE_KINDS + kind];
-      b->peer = (int)(from == me ? to : from);
+      b->peer = (int)l.peer;
       b->tag = (int)(link * PL_MESSAGE_KINDS + kind);
-      b->sends = (from == me) == (kind != PL_MESSAGE_GRADIENT);
-      PL_TRY(open_box(t, b, kind == PL_MESSAGE_VALIDATION ? PL_VALIDATION_MESSAGES : facts->messages[link], e));
+      b->sends = pl_link_sends(&l, kind);
+      PL_TRY(open_box(t, b, pl_link_messages(facts, link, kind), e));
     }
   }
 out:
@@ -193,24 +210,34 @@ out:
   return st;
 }
 
+static pl_status open_transport(pl_mpi *m, const pl_grid *g, const pl_transport_args *args, MPI_Comm comm,
+                                pl_transport **out, pl_err *e) {
+  mpi_transport *t = NULL;
+  pl_status st = pl_alloc(1, sizeof *t, "the transport", &t, e);
+  if (st == PL_OK) {
+    *t = (mpi_transport){.base = {&mpi_type}, .m = m, .device = args->device, .comm = comm, .size = args->size};
+    t->staged = !args->device->ops->on_host;
+    t->links = pl_schedule_chunks(args->schedule) > 1 ? g->stages : g->stages - 1;
+    st = open_all(t, g, args, e);
+  }
+  st = pl_mpi_agree(m, m->control, st, e);
+  if (st == PL_OK)
+    *out = &t->base;
+  else if (t)
+    destroy(&t->base);
+  return st;
+}
+
 pl_status pl_mpi_transport(pl_world *w, const pl_grid *g, const pl_transport_args *args, pl_transport **out,
                            pl_err *e) {
   pl_status st = PL_OK;
   pl_mpi *m = (pl_mpi *)w;
-  mpi_transport *t = NULL;
   MPI_Comm comm = MPI_COMM_NULL;
   *out = NULL;
   pl_mpi_enter(m);
+  PL_TRY(pl_mpi_choose_peers(m, args->device, e));
   PL_TRY(pl_mpi_check(MPI_Comm_dup(m->control, &comm), "opening the transport", e));
-  st = pl_alloc(1, sizeof *t, "the transport", &t, e);
-  if (st == PL_OK) {
-    *t = (mpi_transport){.base = {&mpi_type}, .m = m, .device = args->device, .comm = comm, .size = args->size};
-    t->links = pl_schedule_chunks(args->schedule) > 1 ? g->stages : g->stages - 1;
-    st = open_all(t, g, args, e);
-  }
-  PL_TRY(pl_mpi_agree(m, m->control, st, e));
-  *out = &t->base;
+  st = (m->peers && !args->device->ops->on_host ? pl_mpi_peer_transport : open_transport)(m, g, args, comm, out, e);
 out:
-  if (st != PL_OK && t) destroy(&t->base);
   return pl_mpi_leave(m, st);
 }

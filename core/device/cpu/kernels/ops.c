@@ -11,6 +11,7 @@ const pl_ops PL_KERNEL(cpu_ops) = {
     .download = pl_cpu_download,
     .copy = pl_cpu_copy,
     .zero = pl_cpu_zero,
+    .check = pl_cpu_check,
     .gemm = pl_cpu_gemm,
     .gemm_low = pl_cpu_gemm_low,
     .syrk = pl_cpu_syrk,

@@ -1,0 +1,47 @@
+# Programs of run.sh: of the name NAME_host with the CUDA device's double in them, of the name gpu_NAME for a GPU. Included by tests/CMakeLists.txt.
+set(gpu_dir ${CMAKE_CURRENT_LIST_DIR})
+set(gpu_ops_sources ${gpu_dir}/ops.c ${gpu_dir}/ops_products.c ${gpu_dir}/ops_checks.c ${gpu_dir}/fresh.c)
+set(gpu_bench_sources ${gpu_dir}/bench.c ${gpu_dir}/bench_ceilings.c ${gpu_dir}/bench_kernels.c ${gpu_dir}/bench_muon.c
+    ${CMAKE_CURRENT_SOURCE_DIR}/bench/bench.c)
+set(gpu_peers_sources ${gpu_dir}/peers.c ${CMAKE_CURRENT_SOURCE_DIR}/bench/bench.c)
+
+if(TARGET pl_cuda_host)
+  add_executable(pipelag_host_cuda ${PROJECT_SOURCE_DIR}/runners/main.c)
+  add_executable(gpu_ops_host ${gpu_ops_sources})
+  add_executable(gpu_bench_host ${gpu_bench_sources})
+  add_executable(gpu_peers_host ${gpu_peers_sources})
+  foreach(name pipelag_host_cuda gpu_ops_host gpu_bench_host gpu_peers_host)
+    target_sources(${name} PRIVATE ${gpu_dir}/pretend.c)
+    if(TARGET pl_nccl_host)
+      target_link_libraries(${name} PRIVATE pl_nccl_host)
+    endif()
+    target_link_libraries(${name} PRIVATE pl_cuda_host pl_runners)
+    target_link_options(${name} PRIVATE
+      -Wl,--wrap=cudaGetDeviceCount,--wrap=cudaSetDevice,--wrap=cudaGetDeviceProperties)
+    set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
+  endforeach()
+  target_include_directories(pipelag_host_cuda PRIVATE ${PROJECT_BINARY_DIR}/generated)
+  target_link_libraries(gpu_ops_host PRIVATE PkgConfig::CMOCKA)
+endif()
+
+# What the module uses of core it finds in the program that loads it: all of core is in these.
+if(pl_cuda)
+  add_executable(gpu_ops ${gpu_ops_sources})
+  add_executable(gpu_bench ${gpu_bench_sources})
+  add_executable(gpu_peers ${gpu_peers_sources})
+  add_executable(gpu_attention ${CMAKE_CURRENT_SOURCE_DIR}/cuda/attention_test.c)
+  target_compile_definitions(gpu_attention PRIVATE PL_TEST_CUDA=1)
+  target_link_libraries(gpu_ops PRIVATE PkgConfig::CMOCKA)
+  target_link_libraries(gpu_attention PRIVATE PkgConfig::CMOCKA)
+  target_link_libraries(gpu_bench PRIVATE CUDA::cudart_static CUDA::cublasLt)
+  foreach(name gpu_ops gpu_bench gpu_peers gpu_attention)
+    target_link_libraries(${name} PRIVATE pl_runners)
+    set_target_properties(${name} PROPERTIES ENABLE_EXPORTS ON LINKER_LANGUAGE C LINK_LIBRARY_OVERRIDE_pl_core WHOLE_ARCHIVE)
+    add_dependencies(${name} pipelag_cuda)
+  endforeach()
+endif()
+
+# Many runs on the double, which is slow.
+if(TEST integration.gpu_script_test)
+  set_tests_properties(integration.gpu_script_test PROPERTIES TIMEOUT 3600)
+endif()
