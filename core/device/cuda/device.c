@@ -4,6 +4,7 @@
 
 #include "core/base/memory.h"
 #include "core/device/cuda/cuda.h"
+#include "core/device/cuda/list.h"
 #include "core/device/cuda/products.h"
 
 bool pl_cuda_note(pl_device *d, cudaError_t code, const char *what) {
@@ -152,10 +153,8 @@ static int local_rank(void) {
 
 static pl_status find(int *ordinal, pl_err *e) {
   int count = 0;
-  const cudaError_t code = cudaGetDeviceCount(&count);
-  if (code == cudaErrorInsufficientDriver) return pl_fail(e, PL_BAD, "cuda: no device (driver not found)");
-  if (code != cudaSuccess) return pl_fail(e, PL_BAD, "cuda: no device (%s)", cudaGetErrorString(code));
-  if (count < 1) return pl_fail(e, PL_BAD, "cuda: no device");
+  const pl_status st = pl_cuda_count(&count, e);
+  if (st != PL_OK) return st;
   const int rank = local_rank();
   *ordinal = rank > 0 ? rank % count : 0;
   return PL_OK;
