@@ -394,11 +394,18 @@ static void wait_for_something(void) {
   sigtimedwait(&ended, NULL, &longest);
 }
 
+/* Nothing runs, but what is left will as soon as a process that takes no more orders is gone. */
+static bool waits_for_an_end(const pool *p) {
+  bool ending = false;
+  for (size_t i = 0; i < p->slot_count; i++) ending |= p->ending[i];
+  return ending && may_start(p);
+}
+
 static pl_status loop(pool *p, pl_err *e) {
   pl_status st = PL_OK;
   for (;;) {
     if (st == PL_OK) st = fill(p, e);
-    if (p->running == 0) return st;
+    if (p->running == 0 && (st != PL_OK || !waits_for_an_end(p))) return st;
     wait_for_something();
     pass_stop_on(p);
     reap(p);
